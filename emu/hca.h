@@ -1,0 +1,230 @@
+/*
+ * hca.h - the emulated HCA: its objects and its entry points.
+ *
+ * The core is a pure state machine. It gets packets, doorbells, verbs calls and the time, and
+ * gives packets, completions (into rings that the application maps) and events, through struct
+ * emu_ops. It has no threads, no clock, no sockets, no locks: the caller serialises all calls on
+ * one struct emu_hca. Application memory is reached only through odp/odp.h.
+ *
+ * Attributes are those of <infiniband/verbs.h>, rings and WQEs those of
+ * <rdma/rdma_user_rxe.h>; functions return 0 or -errno as the kernel's uverbs and rxe do.
+ */
+#ifndef URXE_EMU_HCA_H
+#define URXE_EMU_HCA_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/path.h"
+#include "odp/odp.h"
+
+struct emu_hca;
+struct emu_pd;
+struct emu_mr;
+struct emu_mw;
+struct emu_cq;
+struct emu_srq;
+struct emu_qp;
+struct emu_ah;
+struct emu_xrcd;
+
+#define EMU_GID_TABLE_LEN 64
+#define EMU_PORT 1
+#define EMU_NO_DEADLINE UINT64_MAX
+
+/*
+ * struct emu_ring_info - where a ring is, for the mminfo of the rxe ABI
+ * @offset: what the owner's mmap(2) of its command fd must use; @size: bytes
+ */
+struct emu_ring_info {
+	uint64_t offset;
+	uint32_t size;
+};
+
+/*
+ * struct emu_ops - what the core asks of its surroundings; @arg is that of emu_hca_create()
+ * @tx_get:	room for a packet of @len bytes (BTH to last pad byte); NULL: full, the core tries
+ *		again in the next emu_hca_run()
+ * @tx_put:	the packet is written
+ * @qpn_lease:	a fresh range of QPNs; 0 or -EAGAIN
+ * @ring_alloc:	zeroed memory, shared with the application, for a ring; @owner is that of the
+ *		object's creation; NULL: out of memory
+ * @ring_free:	its end
+ * @comp_event:	an armed CQ got a completion; @cookie is the CQ's. Called once per arming
+ * @async_event: @cookie of the QP, CQ or SRQ; NULL for port events
+ * @gsi_rx:	a UD packet for QP1: @mad is the 256-byte MAD behind the DETH
+ * @mcast:	the first QP joined, or the last one left, @group; 0 or -errno
+ * @trace:	one line worth showing to the user (already free of newlines); may be NULL
+ */
+struct emu_ops {
+	uint8_t *(*tx_get)(void *arg, const struct net_path *path, uint32_t len);
+	void (*tx_put)(void *arg);
+	int (*qpn_lease)(void *arg, uint32_t *base, uint32_t *count);
+	void *(*ring_alloc)(void *arg, void *owner, size_t bytes, uint64_t *offset);
+	void (*ring_free)(void *arg, void *owner, void *ring, size_t bytes, uint64_t offset);
+	void (*comp_event)(void *arg, void *cookie);
+	void (*async_event)(void *arg, enum ibv_event_type type, void *cookie);
+	void (*gsi_rx)(void *arg, const struct net_path *path, uint32_t sqpn, uint32_t qkey,
+		       const uint8_t *mad, uint32_t len);
+	int (*mcast)(void *arg, const struct net_ip *group, bool join);
+	void (*trace)(void *arg, const char *line);
+};
+
+/*
+ * struct emu_hca_cfg
+ * @guid:	node and system image GUID, network order
+ * @mtu:	active MTU of the port
+ * @max_mtu:	largest path MTU
+ * @odp:	where MRs are made
+ * @seed:	of initial keys; tests set it
+ */
+struct emu_hca_cfg {
+	uint64_t guid_be;
+	enum ibv_mtu mtu;
+	struct odp_domain *odp;
+	uint64_t seed;
+};
+
+int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, void *arg,
+		   struct emu_hca **out);
+/* All objects must be gone. */
+void emu_hca_destroy(struct emu_hca *hca);
+
+/* --- progress --------------------------------------------------------------------------- */
+
+/* Set the time (ns); before a batch of calls. Never goes back. */
+void emu_hca_set_time(struct emu_hca *hca, uint64_t now);
+/* A packet from the wire with a good ICRC. */
+void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt);
+/*
+ * emu_hca_run - fire timers that are due and transmit for QPs that have something to send, a
+ * bounded amount. True if more is to be done now.
+ */
+bool emu_hca_run(struct emu_hca *hca);
+/* When emu_hca_run() is needed next, without packets or doorbells; EMU_NO_DEADLINE */
+uint64_t emu_hca_deadline(const struct emu_hca *hca);
+/* Does this QPN belong to the HCA? (several HCAs share one net_port) */
+bool emu_hca_has_qpn(const struct emu_hca *hca, uint32_t qpn);
+/* Send a MAD from QP1. 0, -EAGAIN (transmit path full), -EINVAL */
+int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
+		   const uint8_t *mad, uint32_t len);
+
+/* --- device and port -------------------------------------------------------------------- */
+
+/* Limits as rxe has them; fw_ver etc. included. */
+void emu_query_device(const struct emu_hca *hca, struct ibv_device_attr_ex *attr);
+/* XRC has no field in ibv_odp_caps: it is ibv_device_attr_ex.xrc_odp_caps. */
+void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr);
+/* emu_set_port - the interface went up or down or changed its MTU; raises PORT_ events */
+void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu);
+/* emu_set_gid - @ip NULL clears the entry; raises GID_CHANGE when it differs. 0 or -EINVAL */
+int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip);
+int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip);
+
+/* --- PD, MR, MW ------------------------------------------------------------------------- */
+
+/* Destroy functions return -EBUSY while something uses the object, as the kernel does. */
+int emu_pd_create(struct emu_hca *hca, struct emu_pd **out);
+int emu_pd_destroy(struct emu_pd *pd);
+uint32_t emu_pd_num(const struct emu_pd *pd);
+
+/*
+ * emu_mr_reg - -EINVAL: access flags that contradict, length 0, ODP attributes as in
+ * docs/odp.md; -EFAULT: pinned and not mapped; -EOPNOTSUPP
+ */
+int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova, int access,
+	       struct emu_mr **out);
+/* @flags: IBV_REREG_MR_CHANGE_*; the keys change */
+int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
+		 uint64_t length, uint64_t iova, int access);
+int emu_mr_dereg(struct emu_mr *mr);
+uint32_t emu_mr_lkey(const struct emu_mr *mr);
+uint32_t emu_mr_rkey(const struct emu_mr *mr);
+struct odp_mr *emu_mr_odp(const struct emu_mr *mr);
+/*
+ * emu_advise_find - the checks of ibv_advise_mr(3) on one SGE, and the MR it names (a reference,
+ * to be used without the caller's lock). -ENOENT, -EINVAL, -EPERM, -EFAULT: see docs/odp.md
+ */
+int emu_advise_find(struct emu_pd *pd, uint32_t lkey, uint64_t addr, uint64_t length,
+		    enum odp_advice advice, struct odp_mr **out);
+
+int emu_mw_alloc(struct emu_pd *pd, enum ibv_mw_type type, struct emu_mw **out);
+int emu_mw_dealloc(struct emu_mw *mw);
+uint32_t emu_mw_rkey(const struct emu_mw *mw);
+
+/* --- CQ --------------------------------------------------------------------------------- */
+
+/* @cookie comes back in events; @owner in ring_alloc. @cqe: at least this many */
+int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
+		  struct emu_cq **out);
+int emu_cq_resize(struct emu_cq *cq, uint32_t cqe);
+int emu_cq_destroy(struct emu_cq *cq);
+uint32_t emu_cq_cqe(const struct emu_cq *cq);
+struct emu_ring_info emu_cq_ring(const struct emu_cq *cq);
+/* Ask for an event at the next completion (rxe: at once if one is there already) */
+void emu_cq_arm(struct emu_cq *cq, bool solicited_only);
+
+/* --- SRQ, XRCD -------------------------------------------------------------------------- */
+
+int emu_xrcd_create(struct emu_hca *hca, struct emu_xrcd **out);
+int emu_xrcd_destroy(struct emu_xrcd *xrcd);
+
+/* @xrcd, @cq: for an XRC SRQ, else NULL. @attr is updated with what was given. */
+int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie, struct ibv_srq_attr *attr,
+		   struct emu_xrcd *xrcd, struct emu_cq *cq, struct emu_srq **out);
+int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mask);
+void emu_srq_query(const struct emu_srq *srq, struct ibv_srq_attr *attr);
+int emu_srq_destroy(struct emu_srq *srq);
+uint32_t emu_srq_num(const struct emu_srq *srq);
+struct emu_ring_info emu_srq_ring(const struct emu_srq *srq);
+
+/* --- QP --------------------------------------------------------------------------------- */
+
+/*
+ * struct emu_qp_init - ib_qp_init_attr
+ * @type:	IBV_QPT_RC, UC, UD, XRC_SEND, XRC_RECV
+ * @pd:		NULL for XRC_RECV
+ * @cap:	asked for; updated with what was given
+ */
+struct emu_qp_init {
+	enum ibv_qp_type type;
+	struct emu_pd *pd;
+	struct emu_cq *send_cq, *recv_cq;
+	struct emu_srq *srq;
+	struct emu_xrcd *xrcd;
+	struct ibv_qp_cap cap;
+	bool sq_sig_all;
+	void *owner, *cookie;
+};
+int emu_qp_create(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out);
+int emu_qp_destroy(struct emu_qp *qp);
+uint32_t emu_qp_num(const struct emu_qp *qp);
+struct emu_ring_info emu_qp_sq_ring(const struct emu_qp *qp);
+struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp); /* size 0 with an SRQ */
+/*
+ * emu_qp_modify - the table of ib_modify_qp_is_ok(), the checks of rxe_qp_chk_attr(); @attr and
+ * @mask as in ibv_modify_qp(3). AH attributes carry the GID index and the DGID.
+ */
+int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask);
+void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
+		  struct ibv_qp_init_attr *init);
+/* The application moved the send ring's producer index. */
+void emu_qp_doorbell(struct emu_qp *qp);
+int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group);
+int emu_qp_detach_mcast(struct emu_qp *qp, const struct net_ip *group);
+
+/* --- AH --------------------------------------------------------------------------------- */
+
+int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_ah **out);
+int emu_ah_destroy(struct emu_ah *ah);
+uint32_t emu_ah_num(const struct emu_ah *ah);
+
+/* --- counters --------------------------------------------------------------------------- */
+
+/* Names and values of hw_counters, as rdma_rxe has them; the number of them. */
+size_t emu_hw_counters(const struct emu_hca *hca, const char *const **names,
+		       const uint64_t **values);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * qp.h - the queue pair: what verbs set (qp.c) and what the transport keeps (inside emu/ only).
+ *
+ * qp.c owns creation, the state table and attributes; transport*.c own the members of @req,
+ * @comp and @resp and are told of changes of state by the tr_qp_*() functions.
+ */
+#ifndef URXE_EMU_QP_H
+#define URXE_EMU_QP_H
+
+#include "emu/objects.h"
+#include "emu/transport.h"
+
+/*
+ * struct emu_qp
+ * @state:	as ibv_query_qp reports it
+ * @sq_draining: in SQD, and the send queue has not come to rest
+ * @attr:	current attributes (all masks merged); psn, dest_qp_num, timeouts, rd_atomic, ...
+ * @path:	from attr.ah_attr, connected QPs only
+ * @mtu:	path MTU in bytes
+ * @sq, @rq:	rings; @rq is absent with an SRQ
+ */
+struct emu_qp {
+	struct emu_hca *hca;
+	enum ibv_qp_type type;
+	uint32_t qpn;
+	struct emu_pd *pd;
+	struct emu_cq *send_cq, *recv_cq;
+	struct emu_srq *srq;
+	struct emu_xrcd *xrcd;
+	struct ibv_qp_cap cap;
+	bool sq_sig_all;
+	bool sq_draining;
+	void *owner, *cookie;
+	enum ibv_qp_state state;
+	struct ibv_qp_attr attr;
+	struct net_path path;
+	uint32_t mtu;
+	uint32_t mcast_groups;
+	struct emu_ring sq, rq;
+	struct emu_tr_qp tr;
+};
+
+/* emu_qp_fail - the transport found a fatal error: the QP enters ERR, its queues are flushed;
+ * @event raised if not 0 (enum ibv_event_type) */
+void emu_qp_fail(struct emu_qp *qp, int event);
+
+#endif

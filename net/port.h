@@ -1,0 +1,120 @@
+/*
+ * port.h - packet I/O of one process on the addresses of its devices.
+ *
+ * A net_port owns the UDP sockets: for each address one of its own (an
+ * ephemeral port, the same number on all addresses where possible) and, when it
+ * is the first to ask for it, ROCE_UDP_PORT, which makes it the switch of that
+ * address (see switch.h). It computes ICRCs on transmit, checks them on receive,
+ * batches with UDP_SEGMENT and UDP_GRO. It knows packets, not QPs: the only part
+ * of the BTH that it reads is the destination QPN, to find the local process
+ * that owns it.
+ *
+ * Not thread-safe: the caller serialises (the engine lock). The exception is
+ * net_port_wait_fds(), see there.
+ */
+#ifndef URXE_NET_PORT_H
+#define URXE_NET_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/path.h"
+
+struct net_port;
+
+#define NET_PKT_MAX 4608 /* largest packet without ICRC: 4096 of payload and all headers */
+
+/*
+ * struct net_port_ops - what the port asks of its owner
+ * @rx:		a packet for a QPN of this process, or for a multicast QPN
+ *		(0xffffff), or for QP1
+ */
+struct net_port_ops {
+	void (*rx)(void *arg, const struct net_rx *pkt);
+};
+
+/*
+ * struct net_port_cfg
+ * @ops, @arg:	callbacks and their first argument
+ * @backend:	"socket", "uring" or NULL for the default
+ * @shm_dir:	directory of the table that processes of one user in one network
+ *		namespace share; NULL for /dev/shm
+ * @pcap:	file to write packets to, NULL for none
+ * @impair:	impairment in the syntax of `urxe run --impair`, NULL for none
+ */
+struct net_port_cfg {
+	const struct net_port_ops *ops;
+	void *arg;
+	const char *backend;
+	const char *shm_dir;
+	const char *pcap;
+	const char *impair;
+};
+
+/* net_port_open - 0 and *@out, or -errno. Reserves the process's slot (see switch.h) */
+int net_port_open(const struct net_port_cfg *cfg, struct net_port **out);
+void net_port_close(struct net_port *port);
+
+/*
+ * net_port_add_ip - begin to send and receive on @ip, an address of this host
+ * @mtu: of the interface, in bytes; 0 where not known
+ *
+ * 0, or -errno (EADDRNOTAVAIL: not ours). Adding an address twice is counted.
+ */
+int net_port_add_ip(struct net_port *port, const struct net_ip *ip, const char *ifname);
+void net_port_del_ip(struct net_port *port, const struct net_ip *ip);
+
+/*
+ * net_port_qpn_lease - a range of QPNs that no other process on this network
+ * namespace has; may be called again when the first is used up
+ *
+ * 0 with *@base and *@count, or -EAGAIN when all are leased.
+ */
+int net_port_qpn_lease(struct net_port *port, uint32_t *base, uint32_t *count);
+
+/*
+ * net_tx_get - room for one packet of @len bytes, BTH to last pad byte
+ *
+ * NULL when the transmit path is full (call again after net_port_tx_flush() or
+ * when @writable is called) or @len is more than NET_PKT_MAX. The bytes must be written
+ * and net_tx_put() be called before the next net_tx_get().
+ */
+uint8_t *net_tx_get(struct net_port *port, const struct net_path *path, uint32_t len);
+void net_tx_put(struct net_port *port);
+
+/* net_tx_flush - hand all that was put to the kernel. 0, or -EAGAIN if some was kept */
+int net_tx_flush(struct net_port *port);
+
+/* net_port_poll - receive what is there, at most about @budget packets; how many came */
+int net_port_poll(struct net_port *port, int budget);
+
+/*
+ * net_port_wait_fds - descriptors that become readable when net_port_poll() would
+ * find something; at most @max are written, the number that exist is returned.
+ * @generation changes when the set does. Safe from any thread.
+ */
+int net_port_wait_fds(struct net_port *port, int *fds, int max, uint32_t *generation);
+
+/*
+ * net_port_tick - take over a switch whose process is gone, release delayed packets
+ * of the impairment. @now in nanoseconds of CLOCK_MONOTONIC; returns when it
+ * wants to be called next (UINT64_MAX: never).
+ */
+uint64_t net_port_tick(struct net_port *port, uint64_t now);
+
+/*
+ * net_port_path_mtu - the largest IP packet in bytes towards @dst, 0 if not known
+ */
+int net_port_path_mtu(struct net_port *port, const struct net_ip *dst);
+
+/*
+ * struct net_stats - what the wire did, counted since open
+ */
+struct net_stats {
+	uint64_t tx_pkts, tx_bytes, tx_dropped;
+	uint64_t rx_pkts, rx_bytes;
+	uint64_t rx_bad_icrc, rx_malformed, rx_no_owner, rx_forwarded;
+};
+void net_port_stats(const struct net_port *port, struct net_stats *out);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * vfile.h - open files of the emulated devices.
+ *
+ * A vfile is what an emulated character device or event channel has behind a descriptor; the
+ * descriptor itself is a real one (memfd or eventfd), so that mmap, poll, epoll, dup and fork
+ * behave. The table follows open, dup, close; the interposed calls look descriptors up here
+ * and pass what belongs to a vfile to its operations. Knows no device.
+ */
+#ifndef URXE_VERBS_VFILE_H
+#define URXE_VERBS_VFILE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vfile;
+
+/*
+ * struct vfile_ops - NULL members answer as a device without the operation (EINVAL, ENOTTY).
+ * All return a count or -errno. @fd is the descriptor that the application used.
+ * @read: may block unless O_NONBLOCK is set on @fd
+ * @release: the last descriptor was closed
+ */
+struct vfile_ops {
+	ssize_t (*read)(struct vfile *vf, int fd, void *buf, size_t len);
+	ssize_t (*write)(struct vfile *vf, int fd, const void *buf, size_t len);
+	int (*ioctl)(struct vfile *vf, int fd, unsigned long cmd, void *arg);
+	void (*release)(struct vfile *vf);
+};
+
+/*
+ * struct vfile - embedded in the device's own structure
+ * @rdev: 0, or the device number that fstat(2) must report (S_IFCHR)
+ * @refs: descriptors and borrowed references; managed by vfile.c
+ */
+struct vfile {
+	const struct vfile_ops *ops;
+	dev_t rdev;
+	int refs;
+};
+
+/* Tie @fd to @vf (refs becomes 1). 0 or -errno; on failure @fd stays open and untied. */
+int vfile_install(int fd, struct vfile *vf);
+/* A borrowed reference to what @fd is, or NULL; give it back with vfile_put(). Lock-free miss. */
+struct vfile *vfile_get(int fd);
+void vfile_put(struct vfile *vf);
+/* @newfd is now what @oldfd is (dup); or nothing, if @oldfd is no vfile */
+void vfile_dup(int oldfd, int newfd);
+/* @fd is being closed (called before the real close) */
+void vfile_close(int fd);
+
+#endif
