@@ -1,22 +1,24 @@
 /*
  * vfile.h - open files of the emulated devices.
  *
- * A vfile is what an emulated character device or event channel has behind a descriptor; the
- * descriptor itself is a real one (memfd or eventfd), so that mmap, poll, epoll, dup and fork
- * behave. The table follows open, dup, close; the interposed calls look descriptors up here
- * and pass what belongs to a vfile to its operations. Knows no device.
+ * A vfile is what an emulated character device or event channel has behind a descriptor;
+ * the descriptor itself is a real one (memfd or eventfd), so that mmap, poll, epoll, dup
+ * and fork behave. The table follows open, dup, close; the interposed calls look
+ * descriptors up here and pass what belongs to a vfile to its operations. Knows no
+ * device.
  */
 #ifndef URXE_VERBS_VFILE_H
 #define URXE_VERBS_VFILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct vfile;
 
 /*
- * struct vfile_ops - NULL members answer as a device without the operation (EINVAL, ENOTTY).
- * All return a count or -errno. @fd is the descriptor that the application used.
+ * struct vfile_ops - NULL members answer as a device without the operation (EINVAL,
+ * ENOTTY). All return a count or -errno. @fd is the descriptor that the application used.
  * @read: may block unless O_NONBLOCK is set on @fd
  * @release: the last descriptor was closed
  */
@@ -40,12 +42,28 @@ struct vfile {
 
 /* Tie @fd to @vf (refs becomes 1). 0 or -errno; on failure @fd stays open and untied. */
 int vfile_install(int fd, struct vfile *vf);
-/* A borrowed reference to what @fd is, or NULL; give it back with vfile_put(). Lock-free miss. */
+/* A borrowed reference to what @fd is, or NULL; give it back with vfile_put(). Lock-free
+ * miss. */
 struct vfile *vfile_get(int fd);
 void vfile_put(struct vfile *vf);
 /* @newfd is now what @oldfd is (dup); or nothing, if @oldfd is no vfile */
 void vfile_dup(int oldfd, int newfd);
 /* @fd is being closed (called before the real close) */
 void vfile_close(int fd);
+
+/*
+ * Private descriptors are the library's own: the application's close(2) of one answers
+ * EBADF, its close_range(2) leaves it out. A child of fork has them as common
+ * descriptors.
+ *
+ * vfile_private_dup - a private duplicate of @fd, close-on-exec, out of the way of the
+ * application's numbers; @fd stays as it is. The descriptor or -errno.
+ */
+int vfile_private_dup(int fd);
+/* Really close a private descriptor; nothing happens if it is none (any more). */
+void vfile_private_close(int fd);
+bool vfile_is_private(int fd);
+/* All entries are below this descriptor. */
+unsigned int vfile_limit(void);
 
 #endif

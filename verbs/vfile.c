@@ -1,0 +1,290 @@
+/*
+ * vfile.c - which descriptors are emulated devices.
+ *
+ * Theory of operation
+ *
+ * A table indexed by descriptor holds a pointer to the vfile, in chunks that are
+ * allocated when first needed and never freed, so that a lookup of a descriptor that is
+ * none of ours (nearly all) is two loads without a lock. Changes, and lookups that hit,
+ * take the table's mutex: a hit must raise the reference count before a concurrent close
+ * drops it.
+ *
+ * The table belongs to one process. A child of vfork(2) or of a raw clone(2) shares or
+ * inherits it without fork handlers having run, and closes descriptors before it executes
+ * something else; that must not close the parent's devices. Hence a hit counts only in
+ * the process that the table is of; elsewhere a descriptor is just a descriptor. In a
+ * child of fork(2) each entry becomes an orphan: the device answers EIO, closing it only
+ * closes.
+ *
+ * Private descriptors are the library's own (sockets, duplicates of event fds). They have
+ * an entry too, so that a program that closes all descriptors it does not know leaves
+ * them be.
+ */
+#include "verbs/vfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/libc.h"
+
+#define CHUNK_LEN  256
+#define CHUNKS	   4096 /* fs.nr_open is 2^20 */
+#define PRIVATE_FD 512	/* where private descriptors begin if the limit allows it */
+#define PRIVATE_FD_LOW_LIMIT                                                             \
+	32 /* and otherwise: above what shells and programs use by number */
+
+struct chunk {
+	struct vfile *file[CHUNK_LEN];
+};
+
+/*
+ * struct table - the descriptors of one process
+ * @chunks:	read without the lock, written with it
+ * @pid:	whose; 0 before the first entry
+ */
+static struct table {
+	pthread_mutex_t lock;
+	struct chunk *chunks[CHUNKS];
+	pid_t pid;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static ssize_t orphan_read(struct vfile *vf, int fd, void *buf, size_t len)
+{
+	return -EIO;
+}
+
+static ssize_t orphan_write(struct vfile *vf, int fd, const void *buf, size_t len)
+{
+	return -EIO;
+}
+
+static int orphan_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg)
+{
+	return -EIO;
+}
+
+static const struct vfile_ops orphan_ops = {
+    .read = orphan_read,
+    .write = orphan_write,
+    .ioctl = orphan_ioctl,
+};
+
+/* Neither is ever released: each holds a reference to itself. */
+static struct vfile orphan = {.ops = &orphan_ops, .refs = 1};
+static struct vfile private_fd = {.ops = &orphan_ops, .refs = 1};
+
+static struct vfile **slot_of(int fd)
+{
+	struct chunk *c;
+
+	if (fd < 0 || fd >= CHUNK_LEN * CHUNKS)
+		return NULL;
+	c = __atomic_load_n(&table.chunks[fd / CHUNK_LEN], __ATOMIC_ACQUIRE);
+	return c ? &c->file[fd % CHUNK_LEN] : NULL;
+}
+
+static struct vfile *peek(int fd)
+{
+	struct vfile **slot = slot_of(fd);
+
+	return slot ? __atomic_load_n(slot, __ATOMIC_RELAXED) : NULL;
+}
+
+/* With the lock held */
+static struct vfile **slot_make(int fd)
+{
+	struct chunk *c;
+
+	if (fd < 0 || fd >= CHUNK_LEN * CHUNKS)
+		return NULL;
+	if (!table.chunks[fd / CHUNK_LEN]) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return NULL;
+		__atomic_store_n(&table.chunks[fd / CHUNK_LEN], c, __ATOMIC_RELEASE);
+	}
+	return slot_of(fd);
+}
+
+/* With the lock held: put @vf in, return what was there */
+static struct vfile *swap(struct vfile **slot, struct vfile *vf)
+{
+	struct vfile *old = *slot;
+
+	__atomic_store_n(slot, vf, __ATOMIC_RELAXED);
+	return old;
+}
+
+static bool is_ours(void)
+{
+	return table.pid == getpid();
+}
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&table.lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&table.lock);
+}
+
+/* With the lock held: this process did not open what is in the table. */
+static void orphan_all(void)
+{
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		struct chunk *c = table.chunks[i];
+
+		for (unsigned int j = 0; c && j < CHUNK_LEN; j++)
+			if (c->file[j])
+				swap(&c->file[j],
+				     c->file[j] == &private_fd ? NULL : &orphan);
+	}
+	table.pid = getpid();
+}
+
+static void fork_child(void)
+{
+	orphan_all();
+	pthread_mutex_unlock(&table.lock);
+}
+
+/* With the lock held, before the first entry of this process */
+static void adopt_table(void)
+{
+	if (is_ours())
+		return;
+	if (!table.pid)
+		pthread_atfork(fork_prepare, fork_parent, fork_child);
+	orphan_all();
+}
+
+static int install(int fd, struct vfile *vf)
+{
+	struct vfile **slot, *old = NULL;
+
+	pthread_mutex_lock(&table.lock);
+	adopt_table();
+	slot = slot_make(fd);
+	if (slot)
+		old = swap(slot, vf);
+	pthread_mutex_unlock(&table.lock);
+	/* a descriptor that was closed behind our back, by a raw system call */
+	if (old)
+		vfile_put(old);
+	return slot ? 0 : -EMFILE;
+}
+
+int vfile_install(int fd, struct vfile *vf)
+{
+	int err;
+
+	vf->refs = 1;
+	err = install(fd, vf);
+	if (err)
+		vf->refs = 0;
+	return err;
+}
+
+struct vfile *vfile_get(int fd)
+{
+	struct vfile *vf;
+
+	if (!peek(fd) || !is_ours())
+		return NULL;
+	pthread_mutex_lock(&table.lock);
+	vf = peek(fd);
+	if (vf == &private_fd)
+		vf = NULL;
+	if (vf)
+		__atomic_add_fetch(&vf->refs, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&table.lock);
+	return vf;
+}
+
+void vfile_put(struct vfile *vf)
+{
+	if (vf == &orphan || vf == &private_fd)
+		return;
+	if (__atomic_sub_fetch(&vf->refs, 1, __ATOMIC_ACQ_REL) == 0 && vf->ops->release)
+		vf->ops->release(vf);
+}
+
+void vfile_dup(int oldfd, int newfd)
+{
+	struct vfile *vf, *old = NULL, **slot;
+
+	if (oldfd == newfd || (!peek(oldfd) && !peek(newfd)) || !is_ours())
+		return;
+	pthread_mutex_lock(&table.lock);
+	vf = peek(oldfd);
+	if (vf == &private_fd)
+		vf = NULL;
+	slot = vf ? slot_make(newfd) : slot_of(newfd);
+	if (slot) {
+		if (vf)
+			__atomic_add_fetch(&vf->refs, 1, __ATOMIC_RELAXED);
+		old = swap(slot, vf);
+	}
+	pthread_mutex_unlock(&table.lock);
+	if (old)
+		vfile_put(old);
+}
+
+void vfile_close(int fd)
+{
+	struct vfile **slot, *old;
+
+	if (!peek(fd) || !is_ours())
+		return;
+	pthread_mutex_lock(&table.lock);
+	slot = slot_of(fd);
+	old = swap(slot, NULL);
+	pthread_mutex_unlock(&table.lock);
+	if (old)
+		vfile_put(old);
+}
+
+bool vfile_is_private(int fd)
+{
+	return peek(fd) == &private_fd && is_ours();
+}
+
+int vfile_private_dup(int fd)
+{
+	int copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FD);
+	int err;
+
+	if (copy < 0 && errno == EINVAL)
+		copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FD_LOW_LIMIT);
+	if (copy < 0)
+		return -errno;
+	err = install(copy, &private_fd);
+	if (err) {
+		REAL(close)(copy);
+		return err;
+	}
+	return copy;
+}
+
+void vfile_private_close(int fd)
+{
+	if (!vfile_is_private(fd))
+		return;
+	vfile_close(fd);
+	REAL(close)(fd);
+}
+
+unsigned int vfile_limit(void)
+{
+	for (unsigned int i = CHUNKS; i > 0; i--)
+		if (__atomic_load_n(&table.chunks[i - 1], __ATOMIC_ACQUIRE))
+			return i * CHUNK_LEN;
+	return 0;
+}
