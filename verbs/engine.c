@@ -1,0 +1,524 @@
+/*
+ * engine.c - the root object's life, and the joints between core, network and memory.
+ *
+ * Theory of operation
+ *
+ * There is at most one engine in a process. It starts when a device is first opened and
+ * lives until the process ends; a child of fork starts one of its own and only forgets
+ * its parent's. The core (emu/) has no locks: everything that touches it happens under
+ * one mutex, taken by engine_lock(). engine_unlock() is where work gets done: it lets the
+ * core run until it has nothing more to send, flushes the transmit path, and makes sure
+ * that the helper thread wakes for the next timer.
+ *
+ * Owns: the struct engine. Must not know: WQEs, packets' contents (besides the QPN that
+ * tells which of several devices a packet is for), the kernel's ABI.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/rocev2.h"
+#include "verbs/engine_internal.h"
+#include "verbs/netdev.h"
+#include "verbs/stats.h"
+
+/* Rounds of the core that one unlock pays for; beyond them the helper goes on */
+#define RUN_ROUNDS 32
+
+static _Atomic(struct engine *) the_engine;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+
+uint64_t engine_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+struct engine *engine_running(void)
+{
+	return atomic_load_explicit(&the_engine, memory_order_acquire);
+}
+
+const struct options *engine_options(const struct engine *e)
+{
+	return &e->opt;
+}
+
+struct odp_domain *engine_odp(struct engine *e)
+{
+	return e->odp;
+}
+
+struct net_port *engine_port(struct engine *e)
+{
+	return e->port;
+}
+
+unsigned int engine_device_count(const struct engine *e)
+{
+	return e->n_dev;
+}
+
+struct engine_device *engine_device(struct engine *e, unsigned int index)
+{
+	return index < e->n_dev ? &e->dev[index] : NULL;
+}
+
+void engine_set_cm(struct engine *e, const struct engine_cm_ops *ops)
+{
+	e->cm = ops;
+}
+
+void engine_add_port_sink(struct engine *e, struct engine_port_sink *s)
+{
+	s->next = e->sinks;
+	e->sinks = s;
+}
+
+void engine_del_port_sink(struct engine *e, struct engine_port_sink *s)
+{
+	struct engine_port_sink **p = &e->sinks;
+
+	while (*p && *p != s)
+		p = &(*p)->next;
+	if (*p)
+		*p = s->next;
+}
+
+/* --- what the core asks for
+ * --------------------------------------------------------------- */
+
+static uint8_t *ops_tx_get(void *arg, const struct net_path *path, uint32_t len)
+{
+	struct engine_device *d = arg;
+
+	return net_tx_get(d->engine->port, path, len);
+}
+
+static void ops_tx_put(void *arg)
+{
+	struct engine_device *d = arg;
+
+	net_tx_put(d->engine->port);
+}
+
+static int ops_qpn_lease(void *arg, uint32_t *base, uint32_t *count)
+{
+	struct engine_device *d = arg;
+
+	return net_port_qpn_lease(d->engine->port, base, count);
+}
+
+static void *ops_ring_alloc(void *arg, void *owner, size_t bytes, uint64_t *offset)
+{
+	struct engine_ring_owner *o = owner;
+
+	return o->alloc(o, bytes, offset);
+}
+
+static void ops_ring_free(void *arg, void *owner, void *ring, size_t bytes,
+			  uint64_t offset)
+{
+	struct engine_ring_owner *o = owner;
+
+	o->free(o, ring, bytes, offset);
+}
+
+static void ops_comp_event(void *arg, void *cookie)
+{
+	struct engine_event_sink *s = cookie;
+
+	if (s)
+		s->comp(s);
+}
+
+static void ops_async_event(void *arg, enum ibv_event_type type, void *cookie)
+{
+	struct engine_device *d = arg;
+	struct engine_event_sink *s = cookie;
+	struct engine_port_sink *p;
+
+	if (s) {
+		s->async(s, type);
+		return;
+	}
+	for (p = d->engine->sinks; p; p = p->next) {
+		if (p->dev == d)
+			p->async(p, type);
+	}
+}
+
+static void ops_gsi_rx(void *arg, const struct net_path *path, uint32_t sqpn,
+		       uint32_t qkey, const uint8_t *mad, uint32_t len)
+{
+	struct engine_device *d = arg;
+
+	if (d->engine->cm)
+		d->engine->cm->mad(d->engine, d, path, sqpn, qkey, mad, len);
+}
+
+static int ops_mcast(void *arg, const struct net_ip *group, bool join)
+{
+	struct engine_device *d = arg;
+
+	return net_port_mcast(d->engine->port, group, d->ifname, join);
+}
+
+static void ops_trace(void *arg, const char *line)
+{
+	fprintf(stderr, "urxe: %s\n", line);
+}
+
+static const struct emu_ops engine_emu_ops = {
+    .tx_get = ops_tx_get,
+    .tx_put = ops_tx_put,
+    .qpn_lease = ops_qpn_lease,
+    .ring_alloc = ops_ring_alloc,
+    .ring_free = ops_ring_free,
+    .comp_event = ops_comp_event,
+    .async_event = ops_async_event,
+    .gsi_rx = ops_gsi_rx,
+    .mcast = ops_mcast,
+    .trace = ops_trace,
+};
+
+/* Is @ip an address of @d? (its GID table says so) */
+static bool device_has_ip(const struct engine_device *d, const struct net_ip *ip)
+{
+	struct net_ip gid;
+	unsigned int i;
+
+	for (i = 0; i < EMU_GID_TABLE_LEN; i++) {
+		if (emu_get_gid(d->hca, i, &gid) == 0 && net_ip_eq(&gid, ip))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t pkt_dqpn(const struct net_rx *pkt)
+{
+	return (uint32_t)pkt->data[5] << 16 | (uint32_t)pkt->data[6] << 8 | pkt->data[7];
+}
+
+/*
+ * A packet for one of several devices: connected and datagram QPs go by number, QP1 by
+ * address, and a multicast packet to all, which look for members themselves.
+ */
+static void port_rx(void *arg, const struct net_rx *pkt)
+{
+	struct engine *e = arg;
+	unsigned int i;
+	uint32_t qpn;
+
+	if (pkt->len < ROCE_BTH_LEN)
+		return;
+	qpn = pkt_dqpn(pkt);
+	for (i = 0; i < e->n_dev; i++) {
+		struct engine_device *d = &e->dev[i];
+
+		if (qpn == ROCE_QPN_MULTICAST) {
+			emu_hca_rx(d->hca, pkt);
+		} else if (qpn == ROCE_QPN_GSI ? device_has_ip(d, &pkt->path->dst)
+					       : emu_hca_has_qpn(d->hca, qpn)) {
+			emu_hca_rx(d->hca, pkt);
+			return;
+		}
+	}
+}
+
+static const struct net_port_ops engine_port_ops = {
+    .rx = port_rx,
+};
+
+/* --- running
+ * ------------------------------------------------------------------------------ */
+
+void engine_set_time(struct engine *e)
+{
+	uint64_t now = engine_now();
+	unsigned int i;
+
+	for (i = 0; i < e->n_dev; i++)
+		emu_hca_set_time(e->dev[i].hca, now);
+}
+
+static bool run_devices(struct engine *e)
+{
+	bool more = false;
+	unsigned int i;
+
+	for (i = 0; i < e->n_dev; i++)
+		more |= emu_hca_run(e->dev[i].hca);
+	return more;
+}
+
+static uint64_t next_deadline(const struct engine *e)
+{
+	uint64_t t = EMU_NO_DEADLINE;
+	unsigned int i;
+
+	for (i = 0; i < e->n_dev; i++) {
+		uint64_t d = emu_hca_deadline(e->dev[i].hca);
+
+		if (d < t)
+			t = d;
+	}
+	return t;
+}
+
+uint64_t engine_run(struct engine *e)
+{
+	uint64_t cm_deadline = EMU_NO_DEADLINE;
+	uint64_t deadline;
+	bool more = true;
+	bool full = false;
+	int i;
+
+	if (e->cm)
+		cm_deadline = e->cm->run(e, engine_now());
+	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {
+		more = run_devices(e);
+		full = net_tx_flush(e->port) != 0;
+	}
+	if (more || full)
+		return 0;
+	deadline = next_deadline(e);
+	return deadline < cm_deadline ? deadline : cm_deadline;
+}
+
+int engine_receive(struct engine *e, int budget, uint64_t *deadline)
+{
+	int n;
+
+	engine_set_time(e);
+	n = net_port_poll(e->port, budget);
+	*deadline = engine_run(e);
+	return n;
+}
+
+void engine_lock(struct engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+	engine_set_time(e);
+}
+
+void engine_unlock(struct engine *e)
+{
+	uint64_t deadline = engine_run(e);
+
+	pthread_mutex_unlock(&e->lock);
+	engine_wake_before(e, deadline);
+}
+
+/* --- start and end
+ * ------------------------------------------------------------------------ */
+
+static int default_devices(struct options *o)
+{
+	char names[OPTIONS_MAX_DEVICES][IF_NAMESIZE];
+	int n = netdev_list(names, OPTIONS_MAX_DEVICES);
+	int i;
+
+	for (i = 0; i < n; i++) {
+		snprintf(o->device[i].name, sizeof(o->device[i].name), "rxe%d", i);
+		snprintf(o->device[i].ifname, sizeof(o->device[i].ifname), "%s",
+			 names[i]);
+	}
+	o->n_devices = n > 0 ? (unsigned int)n : 0;
+	return n > 0 ? 0 : -ENODEV;
+}
+
+static int start_device(struct engine *e, unsigned int index)
+{
+	struct engine_device *d = &e->dev[index];
+	struct emu_hca_cfg cfg = {.odp = e->odp,
+				  .seed = engine_now() ^ (uint64_t)getpid()};
+	struct netdev_info info;
+	int ret;
+
+	d->engine = e;
+	d->index = index;
+	snprintf(d->name, sizeof(d->name), "%s", e->opt.device[index].name);
+	snprintf(d->ifname, sizeof(d->ifname), "%s", e->opt.device[index].ifname);
+	ret = netdev_read(d->ifname, &info);
+	if (ret)
+		return ret;
+	if (!info.exists)
+		return -ENODEV;
+	cfg.guid_be = netdev_guid_be(d->ifname, &info);
+	cfg.mtu = netdev_ib_mtu(info.mtu);
+	ret = emu_hca_create(&cfg, &engine_emu_ops, d, &d->hca);
+	if (ret)
+		return ret;
+	e->n_dev = index + 1;
+	return engine_links_init(d);
+}
+
+static int start_layers(struct engine *e, const char **what)
+{
+	const struct net_port_cfg port_cfg = {
+	    .ops = &engine_port_ops,
+	    .arg = e,
+	    .backend = e->opt.backend[0] ? e->opt.backend : NULL,
+	    .shm_dir = e->opt.shm_dir[0] ? e->opt.shm_dir : NULL,
+	    .pcap = e->opt.pcap[0] ? e->opt.pcap : NULL,
+	    .impair = e->opt.impair[0] ? e->opt.impair : NULL,
+	};
+	unsigned int i;
+	int ret;
+
+	e->opt.odp.script = e->opt.odp_script[0] ? e->opt.odp_script : NULL;
+	*what = "on-demand paging";
+	ret = odp_domain_create(&e->opt.odp, NULL, NULL, &e->odp);
+	if (ret)
+		return ret;
+	*what = "network";
+	ret = net_port_open(&port_cfg, &e->port);
+	if (ret)
+		return ret;
+	*what = "list of devices";
+	if (!e->opt.n_devices)
+		ret = default_devices(&e->opt);
+	for (i = 0; !ret && i < e->opt.n_devices; i++) {
+		*what = e->opt.device[i].name;
+		ret = start_device(e, i);
+	}
+	if (ret)
+		return ret;
+	*what = "helper thread";
+	engine_links_open(e);
+	return engine_helper_start(e);
+}
+
+/* An engine that did not come up: nothing refers to its parts yet */
+static void discard(struct engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->n_dev; i++)
+		emu_hca_destroy(e->dev[i].hca);
+	if (e->port)
+		net_port_close(e->port);
+	if (e->odp)
+		odp_domain_destroy(e->odp);
+	if (e->link_fd >= 0)
+		close(e->link_fd);
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+	free(e);
+}
+
+static struct engine *engine_start(void)
+{
+	const char *what = "settings";
+	struct engine *e = calloc(1, sizeof(*e));
+	char err[256] = "";
+	int ret;
+
+	if (!e)
+		return NULL;
+	pthread_mutex_init(&e->lock, NULL);
+	e->link_fd = -1;
+	atomic_init(&e->wake_at, UINT64_MAX);
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ret = e->wake_fd < 0 ? -errno : 0;
+	options_default(&e->opt);
+	if (!ret)
+		ret = options_from_env(&e->opt, err, sizeof(err));
+	if (!ret)
+		ret = start_layers(e, &what);
+	if (ret) {
+		if (err[0])
+			fprintf(stderr, "urxe: %s\n", err);
+		else
+			fprintf(stderr, "urxe: cannot start the device: %s: %s\n", what,
+				strerror(-ret));
+		discard(e);
+		errno = -ret;
+		return NULL;
+	}
+	return e;
+}
+
+/*
+ * fork: the child has the parent's memory but not its helper. It must neither drive nor
+ * tear down what the parent uses, so it closes its copies of descriptors and forgets the
+ * rest, which leaks once per fork. The locks are taken over the fork so that the child
+ * finds whole objects.
+ */
+static void fork_prepare(void)
+{
+	struct engine *e;
+
+	pthread_mutex_lock(&start_lock);
+	e = engine_running();
+	if (e)
+		pthread_mutex_lock(&e->lock);
+}
+
+static void fork_parent(void)
+{
+	struct engine *e = engine_running();
+
+	if (e)
+		pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&start_lock);
+}
+
+static void fork_child(void)
+{
+	struct engine *e = engine_running();
+
+	atomic_store(&the_engine, NULL);
+	if (e) {
+		odp_domain_abandon(e->odp);
+		net_port_abandon(e->port);
+		close(e->wake_fd);
+		if (e->link_fd >= 0)
+			close(e->link_fd);
+		pthread_mutex_unlock(&e->lock);
+	}
+	pthread_mutex_unlock(&start_lock);
+}
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void fork_register(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+struct engine *engine_get(void)
+{
+	struct engine *e = engine_running();
+
+	if (e)
+		return e;
+	pthread_once(&fork_once, fork_register);
+	pthread_mutex_lock(&start_lock);
+	e = engine_running();
+	if (!e) {
+		e = engine_start();
+		atomic_store_explicit(&the_engine, e, memory_order_release);
+	}
+	pthread_mutex_unlock(&start_lock);
+	return e;
+}
+
+/*
+ * At exit only the report is written. Objects and descriptors end with the process, as a
+ * real device's do when the kernel closes its file; other threads may still be using them
+ * here.
+ */
+__attribute__((destructor)) static void engine_exit(void)
+{
+	struct engine *e = engine_running();
+
+	if (e && e->opt.stats[0])
+		stats_report(e, e->opt.stats, stderr);
+}

@@ -1,0 +1,271 @@
+/*
+ * engine_drive.c - who drives the core: threads that poll, threads that wait, the helper.
+ *
+ * Theory of operation
+ *
+ * A packet should be received by the thread that wants it: a wake-up of another thread
+ * costs more than everything else on its way. So a thread that polls an empty CQ receives
+ * by itself (engine_drive), and one that blocks on a completion channel sleeps on the
+ * sockets as well (engine_wait). The helper serves all other cases: a passive target of
+ * RDMA, a program that sleeps in epoll on its channel, timers.
+ *
+ * If the helper always listened, each packet would wake it beside the thread that polls.
+ * Therefore it counts the turns that others take (engine.drives). When they are frequent
+ * it stops listening (engine.yielding) and looks again every YIELD_NS; when they have
+ * become rare, or a CQ is armed (engine_expect_sleep), it listens again. A program that
+ * polled hotly and then sleeps without arming a CQ thus waits at most YIELD_NS for the
+ * helper.
+ *
+ * Locks: the core's lock is taken for each turn and never held while sleeping.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verbs/engine_internal.h"
+
+#define BUDGET	     256 /* packets per turn */
+#define MAX_FDS	     64
+#define YIELD_NS     500000u /* between looks while others drive */
+#define YIELD_DRIVES 32u     /* turns in YIELD_NS that count as "hot" */
+#define IDLE_LOOKS                                                                       \
+	20u /* looks without a turn, with a waiter asleep, before sleeping long */
+#define WAIT_SPIN_NS 50000u /* spin before sleeping: a wake-up costs 25 to 35 us */
+#define NEVER	     UINT64_MAX
+
+static void wake_helper(struct engine *e)
+{
+	const uint64_t one = 1;
+
+	/* EAGAIN means that it is signalled already. */
+	if (write(e->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void engine_wake_before(struct engine *e, uint64_t deadline)
+{
+	if (deadline >= atomic_load_explicit(&e->wake_at, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
+	wake_helper(e);
+}
+
+void engine_expect_sleep(struct engine *e)
+{
+	if (atomic_load_explicit(&e->yielding, memory_order_relaxed) &&
+	    !atomic_load_explicit(&e->waiters, memory_order_relaxed)) {
+		atomic_store_explicit(&e->yielding, false, memory_order_relaxed);
+		wake_helper(e);
+	}
+}
+
+/* One turn if the lock is free. The number of packets, or -EBUSY */
+static int try_turn(struct engine *e, uint64_t *deadline)
+{
+	int n;
+
+	if (pthread_mutex_trylock(&e->lock))
+		return -EBUSY;
+	n = engine_receive(e, BUDGET, deadline);
+	pthread_mutex_unlock(&e->lock);
+	atomic_fetch_add_explicit(&e->drives, 1, memory_order_relaxed);
+	return n;
+}
+
+void engine_drive(struct engine *e)
+{
+	uint64_t deadline = NEVER;
+	int n = try_turn(e, &deadline);
+
+	/* Both ends of a ping-pong may share one core: an empty turn gives it away. */
+	if (n <= 0)
+		sched_yield();
+	else
+		engine_wake_before(e, deadline);
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static void timespec_until(uint64_t when, struct timespec *ts)
+{
+	uint64_t now = engine_now();
+	uint64_t left = when > now ? when - now : 0;
+
+	ts->tv_sec = (time_t)(left / 1000000000u);
+	ts->tv_nsec = (long)(left % 1000000000u);
+}
+
+/* Sleep on the sockets, @extra descriptors in front of them; until @when */
+static int sleep_on(struct engine *e, struct pollfd *p, int extra, bool sockets,
+		    uint64_t when)
+{
+	uint32_t generation;
+	struct timespec ts;
+	int fds[MAX_FDS];
+	int n = 0, i;
+
+	if (sockets)
+		n = net_port_wait_fds(e->port, fds, MAX_FDS - extra, &generation);
+	if (n > MAX_FDS - extra)
+		n = MAX_FDS - extra;
+	for (i = 0; i < n; i++)
+		p[extra + i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+	timespec_until(when, &ts);
+	return ppoll(p, (nfds_t)(extra + n), when == NEVER ? NULL : &ts, NULL) < 0
+		   ? -errno
+		   : 0;
+}
+
+int engine_wait(struct engine *e, int fd)
+{
+	uint64_t spin_until = engine_now() + WAIT_SPIN_NS;
+	struct pollfd p[MAX_FDS];
+	uint64_t deadline = NEVER;
+	int ret = 0;
+
+	while (!readable(fd)) {
+		int n = try_turn(e, &deadline);
+
+		if (n > 0) {
+			engine_wake_before(e, deadline);
+			continue;
+		}
+		if (engine_now() < spin_until) {
+			sched_yield();
+			continue;
+		}
+		atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+		p[0] = (struct pollfd){.fd = fd, .events = POLLIN};
+		ret = sleep_on(e, p, 1, true, NEVER);
+		atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+		if (ret == -EINTR)
+			return ret;
+	}
+	return 0;
+}
+
+/* --- the helper
+ * --------------------------------------------------------------------------- */
+
+/*
+ * struct helper - what the helper remembers between two looks
+ * @seen:	engine.drives at the last look
+ * @idle:	looks in a row without a turn of others, while a waiter sleeps on the
+ * sockets
+ */
+struct helper {
+	uint32_t seen;
+	uint32_t idle;
+};
+
+/* Decide whether others drive; sets engine.yielding. Until when to sleep at the most */
+static uint64_t look(struct engine *e, struct helper *h, uint64_t now, bool timed)
+{
+	uint32_t drives = atomic_load_explicit(&e->drives, memory_order_relaxed);
+	uint32_t grown = drives - h->seen;
+	bool waiting = atomic_load_explicit(&e->waiters, memory_order_relaxed) > 0;
+	bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
+
+	if (!yielding && grown <= YIELD_DRIVES && !waiting) {
+		h->seen = drives;
+		return NEVER;
+	}
+	if (yielding && !timed && !waiting)
+		return now + YIELD_NS;
+	h->seen = drives;
+	h->idle = grown ? 0 : h->idle + 1;
+	if (yielding && !grown && !waiting) {
+		atomic_store_explicit(&e->yielding, false, memory_order_relaxed);
+		return NEVER;
+	}
+	atomic_store_explicit(&e->yielding, true, memory_order_relaxed);
+	return waiting && h->idle > IDLE_LOOKS ? NEVER : now + YIELD_NS;
+}
+
+static void drain(int fd)
+{
+	uint64_t v;
+
+	while (read(fd, &v, sizeof(v)) > 0)
+		;
+}
+
+/* One turn of the helper: receive until there is nothing, run timers. The next deadline
+ */
+static uint64_t helper_turn(struct engine *e, bool links)
+{
+	uint64_t deadline, tick;
+	int n;
+
+	do {
+		pthread_mutex_lock(&e->lock);
+		if (links)
+			engine_links_changed(e);
+		links = false;
+		n = engine_receive(e, BUDGET, &deadline);
+		tick = net_port_tick(e->port, engine_now());
+		/* Published under the lock, so that a later deadline of another thread is
+		 * seen. */
+		if (tick < deadline)
+			deadline = tick;
+		atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
+		pthread_mutex_unlock(&e->lock);
+	} while (n > 0 && !atomic_load_explicit(&e->yielding, memory_order_relaxed));
+	return deadline;
+}
+
+static void *helper_main(void *arg)
+{
+	struct engine *e = arg;
+	struct helper h = {0};
+	bool links = false, timed = false;
+	struct pollfd p[MAX_FDS];
+
+	for (;;) {
+		uint64_t deadline = helper_turn(e, links);
+		uint64_t now = engine_now();
+		uint64_t until = look(e, &h, now, timed);
+		bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
+
+		timed = until <= deadline;
+		p[0] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
+		p[1] = (struct pollfd){.fd = e->link_fd, .events = POLLIN};
+		sleep_on(e, p, 2, !yielding, timed ? until : deadline);
+		links = p[1].revents & POLLIN;
+		if (p[0].revents & POLLIN) {
+			drain(e->wake_fd);
+			h.idle = 0;
+		}
+		timed = timed && !p[0].revents && !p[1].revents;
+	}
+	return NULL;
+}
+
+int engine_helper_start(struct engine *e)
+{
+	sigset_t all, old;
+	int ret;
+
+	/* The application's signals are for its own threads; faults are the guard's. */
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	ret = pthread_create(&e->helper, NULL, helper_main, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		return -ret;
+	pthread_setname_np(e->helper, "urxe");
+	pthread_detach(e->helper);
+	return 0;
+}

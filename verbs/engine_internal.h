@@ -1,0 +1,62 @@
+/*
+ * engine_internal.h - the root object, for the engine's own files only.
+ *
+ * engine.c starts and ends it and joins the layers, engine_drive.c has the helper thread
+ * and the waiting, engine_links.c follows the network interfaces.
+ */
+#ifndef URXE_VERBS_ENGINE_INTERNAL_H
+#define URXE_VERBS_ENGINE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "verbs/engine.h"
+
+/*
+ * struct engine - the one root object
+ * @lock:	serialises all of the core: hca, port, cm
+ * @wake_fd:	eventfd that wakes the helper
+ * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
+ * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
+ * @drives:	turns that threads of the application took; the helper watches it grow
+ * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
+ * @yielding:	the helper has left the sockets to them
+ */
+struct engine {
+	pthread_mutex_t lock;
+	struct options opt;
+	struct odp_domain *odp;
+	struct net_port *port;
+	struct engine_device dev[ENGINE_MAX_DEVICES];
+	unsigned int n_dev;
+	const struct engine_cm_ops *cm;
+	struct engine_port_sink *sinks;
+	pthread_t helper;
+	int wake_fd;
+	int link_fd;
+	_Atomic uint64_t wake_at;
+	_Atomic uint32_t drives;
+	_Atomic uint32_t waiters;
+	_Atomic bool yielding;
+};
+
+/* engine_run - let the core run after something happened; lock held. The next deadline.
+ */
+uint64_t engine_run(struct engine *e);
+/* engine_receive - take packets and run; lock held. How many packets came. */
+int engine_receive(struct engine *e, int budget, uint64_t *deadline);
+/* engine_set_time - lock held */
+void engine_set_time(struct engine *e);
+/* engine_wake_before - make sure that the helper runs at @deadline at the latest */
+void engine_wake_before(struct engine *e, uint64_t deadline);
+
+int engine_helper_start(struct engine *e);
+
+/* engine_links_open - begin to follow the interfaces; engine_links_init reads one of them
+ */
+void engine_links_open(struct engine *e);
+int engine_links_init(struct engine_device *d);
+/* engine_links_changed - @link_fd was readable; lock held */
+void engine_links_changed(struct engine *e);
+
+#endif
