@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Run the benchmarks side by side and print ratios against the goals.
+
+usage: report.py RAW VERBS URXE [--rounds N] [--only TEXT] [--option=OPT for `urxe run`]...
+
+Each row pairs a measure over the emulated HCA with its limit on this machine, measured in turn
+in the same run (A B A B ...), and prints the medians and the median of the ratios pair by pair.
+A benchmark informs; it never fails for being slow, only when a measure cannot be taken.
+"""
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+TIMEOUT = 120  # s, for one measure
+
+
+class Bench:
+    def __init__(self, args):
+        self.raw_bin, self.verbs_bin, self.urxe = args.raw, args.verbs, args.urxe
+        self.options = args.option or []
+
+    def value(self, command):
+        out = subprocess.run(command, stdout=subprocess.PIPE, timeout=TIMEOUT, check=True, text=True).stdout
+        return float(out.split()[1])
+
+    def raw(self, *words, pin=None):
+        return self.value(self.pin(pin) + [self.raw_bin, *words])
+
+    def verbs(self, *words, pin=None):
+        return self.value(self.pin(pin) + [self.urxe, "run", *self.options, "--", self.verbs_bin, *words])
+
+    @staticmethod
+    def pin(cpu):
+        return ["taskset", "-c", cpu] if cpu else []
+
+
+def rows(b):
+    """name, unit, ours, limit, name of the limit, goal text, goal as a function of the ratio"""
+    at_least = lambda g: (f">= {g}", lambda r: r >= g)
+    at_most = lambda g: (f"<= {g}", lambda r: r <= g)
+    for op in ("write", "read", "send"):
+        yield (f"RC {op} 1 MiB", "GB/s", lambda op=op: b.verbs("bw", op, "1048576"),
+               lambda: b.raw("bw", "4096"), "raw UDP", *at_least(0.70))
+    for op in ("write", "read", "send"):
+        yield (f"RC {op} 64 KiB", "GB/s", lambda op=op: b.verbs("bw", op, "65536"),
+               lambda: b.raw("bw", "4096"), "raw UDP", *at_least(0.60))
+    yield ("RC write 1 MiB, MTU 1024", "GB/s", lambda: b.verbs("bw", "write", "1048576", "--mtu", "1024"),
+           lambda: b.raw("bw", "1024"), "raw UDP 1024", *at_least(0.50))
+    yield ("RC send 64 B, polling, 2 cores", "us", lambda: b.verbs("lat", "send", "64"),
+           lambda: b.raw("lat", "poll"), "raw spin", *at_most(1.5))
+    yield ("RC send 64 B, polling, 1 core", "us", lambda: b.verbs("lat", "send", "64", pin="0"),
+           lambda: b.raw("lat", "poll", pin="0"), "raw spin, 1 core", *at_most(1.5))
+    yield ("RC send 64 B, events", "us", lambda: b.verbs("lat", "send", "64", "--events"),
+           lambda: b.raw("lat", "block"), "raw blocking", *at_most(1.3))
+    yield ("RC write 8 B rate", "msg/s", lambda: b.verbs("rate", "8"),
+           lambda: min(b.raw("rate", "8"), 1e6 / 0.6), "raw GSO (capped at 1.67 M)", *at_least(0.6))
+    yield ("1 QP beside 10000 idle QPs and MRs", "GB/s",
+           lambda: b.verbs("bw", "write", "65536", "--idle", "10000"),
+           lambda: b.verbs("bw", "write", "65536"), "without", *at_least(0.95))
+    yield ("64 busy QPs", "GB/s", lambda: b.verbs("bw", "write", "65536", "--qps", "64"),
+           lambda: b.verbs("bw", "write", "65536"), "1 QP", *at_least(0.95))
+    yield ("ODP warm, 1 MiB write", "GB/s", lambda: b.verbs("bw", "write", "1048576", "--odp"),
+           lambda: b.verbs("bw", "write", "1048576"), "pinned", *at_least(0.97))
+    yield ("memory of an idle RC QP", "KiB", lambda: b.verbs("memory", "2000"),
+           lambda: 16.0, "bound", *at_most(1.0))
+    yield ("start: urxe run true", "ms", lambda: start_ms([b.urxe, "run", "true"]),
+           lambda: start_ms(["true"]) + 5.0, "true + 5 ms", *at_most(1.0))
+
+
+def start_ms(command):
+    samples = []
+    for _ in range(21):
+        t = time.monotonic()
+        subprocess.run(command, check=True)
+        samples.append((time.monotonic() - t) * 1e3)
+    return statistics.median(samples)
+
+
+def others():
+    """What a user would take instead, where it is installed: MB/s of 1 MiB over TCP on loopback"""
+    if not shutil.which("ucx_perftest"):
+        return
+    env = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "PATH": "/usr/bin:/bin"}
+    server = subprocess.Popen(["ucx_perftest", "-p", "13991"], env=env, stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+    try:
+        for test, size, n in (("tag_bw", "1048576", "3000"), ("tag_lat", "64", "20000")):
+            out = subprocess.run(["ucx_perftest", "127.0.0.1", "-p", "13991", "-t", test, "-s", size, "-n", n, "-f"],
+                                 env=env, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False).stdout
+            print(f"UCX over tcp, {test} {size} B: {out.strip().splitlines()[-1] if out.strip() else 'no answer'}")
+            if test == "tag_bw":
+                server.wait(timeout=10)
+                server = subprocess.Popen(["ucx_perftest", "-p", "13991"], env=env, stdout=subprocess.DEVNULL)
+                time.sleep(0.5)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("raw")
+    p.add_argument("verbs")
+    p.add_argument("urxe")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--only", default="")
+    p.add_argument("--option", action="append")
+    args = p.parse_args()
+    b = Bench(args)
+    failed = 0
+    print(f"{'measure':36} {'ours':>10} {'limit':>10}  {'ratio':>6}  {'goal':8}  limit is")
+    for name, unit, ours, limit, what, goal, ok in rows(b):
+        if args.only not in name:
+            continue
+        pairs = []
+        try:
+            for _ in range(args.rounds):
+                pairs.append((ours(), limit()))
+        except (subprocess.SubprocessError, IndexError, ValueError) as e:
+            print(f"{name:36} could not be measured: {e}")
+            failed += 1
+            continue
+        o, l = (statistics.median(x) for x in zip(*pairs))
+        r = statistics.median(a / c for a, c in pairs)
+        print(f"{name:36} {o:10.4g} {l:10.4g}  {r:6.2f}  {goal:8}  {what}, {unit}{'' if ok(r) else '   MISSED'}",
+              flush=True)
+    others()
+    return 1 if failed else 0
+
+
+sys.exit(main())
