@@ -9,9 +9,10 @@
  * The layer knows neither keys, PDs, QPs nor packets. What it needs of the operating
  * system it asks through struct odp_os, so that the simulator can put another one there.
  *
- * All functions are thread-safe: the page tables have their own leaf locks, under which
- * nothing is allocated, freed or unmapped, because the userfaultfd monitor takes them
- * while a thread of the application is stopped in munmap(2).
+ * All functions are thread-safe. odp_invalidate() never waits for a lock (it runs inside
+ * munmap(2) of the application, maybe while a collector has stopped every other thread):
+ * what it cannot apply at once is queued, and the queue is looked at before any
+ * page-table entry is believed. The other functions may allocate.
  *
  * Addresses and lengths are bytes; times are nanoseconds of CLOCK_MONOTONIC.
  */
@@ -28,46 +29,69 @@ struct odp_mr;
 /*
  * struct odp_os - the operating system under the page tables
  * @populate:	make the pages of [@addr, @addr+@len) present with read or write
- *		access (MADV_POPULATE_READ/WRITE). 0; -EFAULT where unmapped, beyond the end
- *		of the file or not accessible; -ENOMEM, -EHWPOISON
- * @copy:	memmove in which either side may be gone. 0 or -EFAULT, in which case a part may
- *		have been copied. Never raises a signal.
+ *		access (MADV_POPULATE_READ/WRITE). 0; -EFAULT where unmapped, beyond the
+ *end of the file or not accessible; -ENOMEM, -EHWPOISON
+ * @copy:	memcpy in which either side may be gone. 0 or -EFAULT, in which case a part
+ *may have been copied. Never raises a signal. The last bytes are written last, since
+ *		programs poll on them.
  * @cmp_swap, @fetch_add, @store64: guarded 8-byte atomics on an aligned address
  * @resident:	one byte per page of the range: bit 0 present, bit 1 writable. 0 or -errno
- * @watch:	ask for invalidation events of a range; 0, or -errno where this cannot be had
- *		(the caller then depends on odp_invalidate() from interposition and on guarded
- *		copies). Ranges may overlap; counted.
- * @unwatch:	the opposite
+ * @watch:	called before pages of a range are made present: have odp_invalidate()
+ *called for what is mapped there now. Idempotent. 0, or -errno where this cannot be had
+ *(then all depends on odp_invalidate() from interposition and on guarded copies).
+ * @unwatch:	an MR that had this range, and was watched, is gone; others may still
+ *overlap it
+ * @page_size:	the size of the pages that back an address, 0 if unknown
+ * @now:	for odp_counters.fault_ns only: ns, monotonic
+ *
+ * resident, watch, unwatch, page_size and now may be NULL.
  */
 struct odp_os {
 	int (*populate)(void *arg, uintptr_t addr, size_t len, bool write);
 	int (*copy)(void *arg, void *dst, const void *src, size_t len);
-	int (*cmp_swap)(void *arg, uint64_t *p, uint64_t cmp, uint64_t swap, uint64_t *orig);
+	int (*cmp_swap)(void *arg, uint64_t *p, uint64_t cmp, uint64_t swap,
+			uint64_t *orig);
 	int (*fetch_add)(void *arg, uint64_t *p, uint64_t add, uint64_t *orig);
 	int (*store64)(void *arg, uint64_t *p, uint64_t v);
 	int (*resident)(void *arg, uintptr_t addr, size_t len, uint8_t *pages);
 	int (*watch)(void *arg, uintptr_t addr, size_t len);
 	void (*unwatch)(void *arg, uintptr_t addr, size_t len);
+	size_t (*page_size)(void *arg, uintptr_t addr);
+	uint64_t (*now)(void *arg);
 };
 
-/* How a fault is served (see docs/odp.md) */
+/*
+ * How a fault is served (see docs/odp.md). All but SYNC without latency answer -EAGAIN
+ * until the fault is resolved; what the transport does meanwhile is its part of the
+ * model.
+ */
 enum odp_fault_model {
-	ODP_FAULT_SYNC, /* resolved at once */
-	ODP_FAULT_RNR,  /* -EAGAIN until resolved: responder answers RNR NAK */
-	ODP_FAULT_DROP, /* -EAGAIN until resolved: responder drops the packet */
-	ODP_FAULT_DAMMING,
-	ODP_FAULT_FLOOD,
+	ODP_FAULT_SYNC, /* resolved at once; with a latency the transport waits silently
+			 */
+	ODP_FAULT_RNR,	/* the responder answers RNR NAK, the requester waits */
+	ODP_FAULT_DROP, /* the responder drops the packet */
+	ODP_FAULT_DAMMING, /* as DROP, and requests of that QP that come meanwhile are
+			      lost too */
+	ODP_FAULT_FLOOD, /* the requester re-sends, over and over, until it is resolved */
 };
+#define ODP_FAULT_MODELS 5
+/* "sync", "rnr", "drop", "damming", "flood" */
+const char *odp_model_name(enum odp_fault_model model);
+/* 0 or -EINVAL */
+int odp_model_from_name(const char *name, enum odp_fault_model *model);
 
 /*
  * struct odp_config
  * @model:	fault model of new MRs
  * @snapshot:	at registration, pages already present enter the table
  * @latency:	ns added to each fault
- * @max_pages:	bound on cached pages of the domain, 0 for none (LRU eviction)
+ * @max_pages:	bound on cached pages of the domain, 0 for none; at most ODP_MAX_BOUND.
+ *The least recently used page is evicted.
  * @uffd:	use userfaultfd where it can be had
- * @script:	scripted faults, NULL for none
+ * @script:	scripted faults, NULL for none; copied
  */
+#define ODP_MAX_BOUND (1u << 30)
+
 struct odp_config {
 	enum odp_fault_model model;
 	bool snapshot;
@@ -77,13 +101,31 @@ struct odp_config {
 	const char *script;
 };
 
-/* odp_domain_create - 0 or -errno; @os NULL for the real one (odp_os_linux.c) */
+/*
+ * odp_script_check - are these scripted faults well-formed? Rules separated by ';', each
+ * "mr=NAME|0xKEY|*,page=N,access=K[,fault=evict|error|rnr|drop|damming|flood]". 0, or
+ * -EINVAL with one line in @err.
+ */
+int odp_script_check(const char *text, char *err, size_t errlen);
+
+/* odp_domain_create - 0 or -errno; @os NULL for the real one (os_linux.c) */
 int odp_domain_create(const struct odp_config *cfg, const struct odp_os *os, void *os_arg,
 		      struct odp_domain **out);
 /* All MRs must be gone. */
 void odp_domain_destroy(struct odp_domain *dom);
-/* In the child of fork: forget the parent's monitor and descriptors, touch nothing else. */
+/* In the child of fork: forget the parent's monitor and descriptors, touch nothing else.
+ */
 void odp_domain_abandon(struct odp_domain *dom);
+/*
+ * In the parent after fork: private pages are now shared for copy on write, so what the
+ * HCA may write must fault again (as the kernel's MMU notifiers have it).
+ */
+void odp_domain_forked(struct odp_domain *dom);
+/*
+ * odp_domain_fds - descriptors that the application must not close; how many were
+ * written, at most @max
+ */
+int odp_domain_fds(const struct odp_domain *dom, int *fds, int max);
 
 /*
  * struct odp_mr_attr
@@ -105,51 +147,65 @@ struct odp_mr_attr {
 };
 
 /*
- * odp_mr_create - 0 with one reference in *@out, or -errno: EFAULT (pinned, and a part is not
- * mapped with the access asked for), EINVAL, ENOMEM
+ * odp_mr_create - 0 with one reference in *@out, or -errno: EFAULT (pinned, and a part is
+ * not mapped with the access asked for), EINVAL, ENOMEM
  */
-int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr, struct odp_mr **out);
+int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
+		  struct odp_mr **out);
 struct odp_mr *odp_mr_get(struct odp_mr *mr);
 /* The last put frees. Never called under a lock of this layer. */
 void odp_mr_put(struct odp_mr *mr);
 /* The id by which `--stats` and `urxe stat` show it (the lkey), and a name */
 void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name);
+/* Faults of this MR from now on; those that are pending keep their time. */
+void odp_mr_set_model(struct odp_mr *mr, enum odp_fault_model model, uint64_t latency);
+/* MRs made from now on */
+void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
+			  uint64_t latency);
 
 /*
  * struct odp_access - who accesses, and when
  * @now:	time of the access
  * @remote:	on behalf of a request from the wire (else a local SGE)
  * @ready_at:	set when the answer is -EAGAIN: try again then
- * @faulted:	set true when the access took a page fault
+ * @faulted:	set: did this access take a page fault? (one that waits for a fault which
+ *an earlier access took did not)
+ * @model:	set when the answer is -EAGAIN: which model defers it
  */
 struct odp_access {
 	uint64_t now;
 	bool remote;
 	uint64_t ready_at;
 	bool faulted;
+	enum odp_fault_model model;
 };
 
 /*
- * The accesses of the HCA. [@iova, @iova+@len) must be inside the MR, which the caller has
- * checked along with the keys; it is checked here again.
+ * The accesses of the HCA. [@iova, @iova+@len) must be inside the MR, which the caller
+ * has checked along with the keys; it is checked here again.
  *
- * 0; -EFAULT: the memory is gone, protected, or out of bounds; -EAGAIN: the fault model defers,
- * see @ready_at, nothing was transferred.
+ * 0; -EFAULT: the memory is gone, protected, or out of bounds; -EAGAIN: the fault model
+ * defers, see @ready_at, nothing was transferred.
  */
-int odp_read(struct odp_mr *mr, uint64_t iova, void *dst, size_t len, struct odp_access *acc);
+int odp_read(struct odp_mr *mr, uint64_t iova, void *dst, size_t len,
+	     struct odp_access *acc);
 int odp_write(struct odp_mr *mr, uint64_t iova, const void *src, size_t len,
 	      struct odp_access *acc);
 /* @iova is a multiple of 8, else -EINVAL. */
-int odp_cmp_swap(struct odp_mr *mr, uint64_t iova, uint64_t cmp, uint64_t swap, uint64_t *orig,
-		 struct odp_access *acc);
+int odp_cmp_swap(struct odp_mr *mr, uint64_t iova, uint64_t cmp, uint64_t swap,
+		 uint64_t *orig, struct odp_access *acc);
 int odp_fetch_add(struct odp_mr *mr, uint64_t iova, uint64_t add, uint64_t *orig,
 		  struct odp_access *acc);
 int odp_store64(struct odp_mr *mr, uint64_t iova, uint64_t value, struct odp_access *acc);
-/* Fault a range in without transferring (all SGEs of a WQE; the rest of an operation). */
+/*
+ * Fault a range in without transferring (all SGEs of a WQE; the rest of an operation).
+ * Counts no cache hit, and is no access for scripted faults.
+ */
 int odp_fault_in(struct odp_mr *mr, uint64_t iova, size_t len, bool write,
 		 struct odp_access *acc);
 
-/* The memory was unmapped, discarded, moved or protected: forget it. All MRs of the domain. */
+/* The memory was unmapped, discarded, moved or protected: forget it. All MRs of the
+ * domain. */
 void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
 
 /* Advice and flags as in ibv_advise_mr(3) */
@@ -160,15 +216,17 @@ enum odp_advice {
 };
 /*
  * odp_prefetch - make the pages of a range present in the table, now
- * 0; -EFAULT (out of bounds, not mapped), -EPERM (write advice, MR not writable), -EAGAIN (an
- * invalidation raced for too long)
+ * 0; -EFAULT (out of bounds, not mapped), -EPERM (write advice, MR not writable), -EAGAIN
+ * (an invalidation raced for too long), -EINVAL (not an on-demand MR, unknown advice, or
+ * pages too small for IBV_ACCESS_HUGETLB). No latency is added.
  */
 int odp_prefetch(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice advice);
 /*
- * odp_prefetch_async - the same soon, by a worker; later errors are dropped. Bounds are checked
- * at once. The MR may be deregistered meanwhile.
+ * odp_prefetch_async - the same soon, by a worker; later errors are dropped. Bounds are
+ * checked at once. The MR may be deregistered meanwhile.
  */
-int odp_prefetch_async(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice advice);
+int odp_prefetch_async(struct odp_mr *mr, uint64_t iova, size_t len,
+		       enum odp_advice advice);
 /* Wait until all that was asked for before is done. */
 void odp_prefetch_drain(struct odp_domain *dom);
 
@@ -176,25 +234,30 @@ void odp_prefetch_drain(struct odp_domain *dom);
  * struct odp_counters - of one MR, or summed over all that ever were
  *
  * Pages are of the MR's page size. faults = read_faults + write_faults = local_faults +
- * remote_faults: events. pages_faulted: pages that they made present.
+ * remote_faults: events, of which failed_faults found no memory. pages_faulted: pages
+ * that they made present, or writable. A pinned MR counts nothing.
  */
 struct odp_counters {
 	uint64_t read_faults, write_faults;
 	uint64_t local_faults, remote_faults;
 	uint64_t failed_faults;
 	uint64_t pages_faulted;
-	uint64_t invalidations;     /* events that dropped at least one page */
+	uint64_t invalidations;	    /* events that dropped at least one page */
 	uint64_t pages_invalidated; /* page_invalidations of rdma statistic */
 	uint64_t prefetches;
 	uint64_t pages_prefetched; /* page_prefetch */
 	uint64_t prefetch_hits;	   /* first accesses to a prefetched page */
 	uint64_t evictions;
-	uint64_t cache_hits; /* accesses (of up to a packet) that found all pages present */
+	uint64_t
+	    cache_hits; /* accesses (of up to a packet) that found all pages present */
 	uint64_t fault_ns;
 	uint64_t retries; /* faults repeated since an invalidation raced */
 };
 void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out);
 void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out);
+void odp_mr_reset_counters(struct odp_mr *mr);
+/* All live MRs, the totals, and what is kept of MRs that are gone */
+void odp_domain_reset_counters(struct odp_domain *dom);
 
 /* struct odp_mr_info - what stats show of an MR */
 struct odp_mr_info {
@@ -208,14 +271,14 @@ struct odp_mr_info {
 	struct odp_counters counters;
 };
 /*
- * odp_domain_each - call @fn for each live MR, then for those that are gone (the last 256
- * are kept for the report at exit)
+ * odp_domain_each - call @fn for each live MR, then for the on-demand ones that are gone
+ * (the last 256 are kept for the report at exit). No lock is held meanwhile.
  */
-void odp_domain_each(struct odp_domain *dom, void (*fn)(void *arg, const struct odp_mr_info *),
-		     void *arg);
+void odp_domain_each(struct odp_domain *dom,
+		     void (*fn)(void *arg, const struct odp_mr_info *), void *arg);
 /*
- * odp_mr_page_map - one byte per page from @iova on: bit 0 readable, bit 1 writable, bit 2 came by
- * prefetch; how many were written, at most @max
+ * odp_mr_page_map - one byte per page from @iova on: bit 0 readable, bit 1 writable, bit
+ * 2 came by prefetch; how many were written, at most @max
  */
 size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t max);
 
