@@ -1,7 +1,7 @@
 /*
- * options.h - the settings of a run: what `urxe run` parses from its command line and hands to
- * the preload library in URXE_* environment variables. One table serves both, the help text
- * and the checks.
+ * options.h - the settings of a run: what `urxe run` parses from its command line and
+ * hands to the preload library in URXE_* environment variables. One table serves both,
+ * the help text and the checks.
  */
 #ifndef URXE_VERBS_OPTIONS_H
 #define URXE_VERBS_OPTIONS_H
@@ -16,7 +16,8 @@
 
 /*
  * struct options
- * @dir:	session directory made by `urxe run`: the generated sysfs tree is in DIR/sys
+ * @dir:	session directory made by `urxe run`: the generated sysfs tree is in
+ * DIR/sys
  * @device:	NAME=IFACE pairs; n_devices 0: one per interface that is up, lo first
  * @backend:	"socket", "uring", or empty
  * @odp:	fault model, snapshot, latency ... (odp.script points into @odp_script)
@@ -45,10 +46,34 @@ void options_default(struct options *o);
  * options_set - one option by name ("device", "odp-model", ...) from text
  * 0, or -EINVAL with a one-line reason in @err. Unknown names are -ENOENT.
  */
-int options_set(struct options *o, const char *name, const char *value, char *err, size_t errlen);
+int options_set(struct options *o, const char *name, const char *value, char *err,
+		size_t errlen);
 /* options_from_env - all URXE_* variables of the table; 0 or -EINVAL with @err */
 int options_from_env(struct options *o, char *err, size_t errlen);
-/* options_to_env - set the variables for the program to be started; 0 or -errno */
+/*
+ * options_to_env - set the variables for the program to be started, unset those of
+ * settings that have their default; file names become absolute. 0 or -errno
+ */
 int options_to_env(const struct options *o);
+
+/*
+ * struct option_desc - a row of the table, as the command line shows it
+ * @name:	"odp-model" for --odp-model; NULL: only the variable exists
+ * @env:	"URXE_ODP_MODEL"
+ * @arg:	what stands for the value in the help text
+ * @implied:	value of the option when it is given without one; NULL: it needs one
+ * @repeat:	may be given more than once; values add up
+ * @help:	lines separated by newlines
+ */
+struct option_desc {
+	const char *name;
+	const char *env;
+	const char *arg;
+	const char *implied;
+	bool repeat;
+	const char *help;
+};
+/* options_desc - row @i, or NULL behind the last */
+const struct option_desc *options_desc(size_t i);
 
 #endif

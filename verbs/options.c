@@ -1,0 +1,481 @@
+/*
+ * options.c - the table of settings: their names, variables, syntax, help.
+ *
+ * Owns the text form of every setting, in both directions. Knows neither whether an
+ * interface exists nor what a value does; allocates nothing, so that the preload library
+ * may call it in its constructor.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/options.h"
+
+#define VALUE_MAX 2048 /* bytes of a value as text; the longest is the fault script */
+
+/*
+ * struct row - one setting
+ * @parse:	0, or -EINVAL with a reason in @err
+ * @format:	the text that @parse would take; false when the setting has its default
+ */
+struct row {
+	struct option_desc d;
+	int (*parse)(struct options *o, const char *value, char *err, size_t errlen);
+	bool (*format)(const struct options *o, char *buf, size_t len);
+};
+
+static __attribute__((format(printf, 3, 4))) int bad(char *err, size_t errlen,
+						     const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, errlen, fmt, ap);
+	va_end(ap);
+	/* The value may hold anything; the message stays one line. */
+	for (char *p = err; errlen && *p; p++)
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
+	return -EINVAL;
+}
+
+/* --- texts
+ * ------------------------------------------------------------------------------ */
+
+static int take_text(char *dst, size_t size, const char *value, char *err, size_t errlen)
+{
+	if (!*value)
+		return bad(err, errlen, "is empty");
+	if (strlen(value) >= size)
+		return bad(err, errlen, "is longer than %zu bytes", size - 1);
+	memcpy(dst, value, strlen(value) + 1);
+	return 0;
+}
+
+static bool give_text(const char *src, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s", src);
+	return *src;
+}
+
+/* The program may change its directory before it opens the file. */
+static bool give_path(const char *prefix, const char *path, char *buf, size_t len)
+{
+	char cwd[PATH_MAX];
+
+	if (*path != '/' && getcwd(cwd, sizeof(cwd)))
+		snprintf(buf, len, "%s%s/%s", prefix, cwd, path);
+	else
+		snprintf(buf, len, "%s%s", prefix, path);
+	return true;
+}
+
+static int parse_dir(struct options *o, const char *v, char *err, size_t errlen)
+{
+	if (*v && *v != '/')
+		return bad(err, errlen, "'%s' is not an absolute path", v);
+	return take_text(o->dir, sizeof(o->dir), v, err, errlen);
+}
+
+static bool format_dir(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->dir, buf, len);
+}
+
+static int parse_backend(struct options *o, const char *v, char *err, size_t errlen)
+{
+	if (strcmp(v, "socket") && strcmp(v, "uring"))
+		return bad(err, errlen, "'%s' is neither socket nor uring", v);
+	return take_text(o->backend, sizeof(o->backend), v, err, errlen);
+}
+
+static bool format_backend(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->backend, buf, len);
+}
+
+static int parse_stats(struct options *o, const char *v, char *err, size_t errlen)
+{
+	if (strcmp(v, "text") && (strncmp(v, "json:", 5) || !v[5]))
+		return bad(err, errlen, "'%s' is neither text nor json:FILE", v);
+	return take_text(o->stats, sizeof(o->stats), v, err, errlen);
+}
+
+static bool format_stats(const struct options *o, char *buf, size_t len)
+{
+	if (!strncmp(o->stats, "json:", 5))
+		return give_path("json:", o->stats + 5, buf, len);
+	return give_text(o->stats, buf, len);
+}
+
+static int parse_pcap(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return take_text(o->pcap, sizeof(o->pcap), v, err, errlen);
+}
+
+static bool format_pcap(const struct options *o, char *buf, size_t len)
+{
+	return *o->pcap && give_path("", o->pcap, buf, len);
+}
+
+static int parse_impair(struct options *o, const char *v, char *err, size_t errlen)
+{
+	const char *p = v;
+
+	/* The names and numbers are checked where they are used; here only the shape. */
+	while (p) {
+		size_t n = strcspn(p, "=,");
+
+		if (!n || p[n] != '=' || !p[n + 1] || p[n + 1] == ',')
+			return bad(err, errlen, "'%s' is not a list of NAME=VALUE", v);
+		p = strchr(p, ',');
+		if (p)
+			p++;
+	}
+	return take_text(o->impair, sizeof(o->impair), v, err, errlen);
+}
+
+static bool format_impair(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->impair, buf, len);
+}
+
+static int parse_shm_dir(struct options *o, const char *v, char *err, size_t errlen)
+{
+	if (*v && *v != '/')
+		return bad(err, errlen, "'%s' is not an absolute path", v);
+	return take_text(o->shm_dir, sizeof(o->shm_dir), v, err, errlen);
+}
+
+static bool format_shm_dir(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->shm_dir, buf, len);
+}
+
+/* --- devices
+ * ---------------------------------------------------------------------------- */
+
+/* Names that can stand in a path of sysfs and in a list of ours */
+static bool name_ok(const char *s, size_t len)
+{
+	if (!len || (len <= 2 && !strncmp(s, "..", len)))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isgraph((unsigned char)s[i]) || strchr("/,=", s[i]))
+			return false;
+	return true;
+}
+
+static int add_device(struct options *o, const char *s, size_t len, char *err,
+		      size_t errlen)
+{
+	const char *eq = memchr(s, '=', len);
+	size_t nlen = eq ? (size_t)(eq - s) : len;
+	const char *ifname = s + nlen + 1;
+	size_t iflen = eq ? len - nlen - 1 : 0;
+	int show = len < 64 ? (int)len : 64;
+
+	if (!eq || !name_ok(s, nlen) || !name_ok(ifname, iflen))
+		return bad(err, errlen, "'%.*s' is not NAME=IFACE", show, s);
+	/* librxe of rdma-core claims a device by this prefix when netlink does not name
+	 * it. */
+	if (nlen < 3 || strncmp(s, "rxe", 3))
+		return bad(err, errlen, "device name '%.*s' does not begin with rxe",
+			   show, s);
+	if (nlen >= sizeof(o->device[0].name) || iflen >= sizeof(o->device[0].ifname))
+		return bad(err, errlen, "'%.*s': names have at most 15 bytes", show, s);
+	if (o->n_devices == OPTIONS_MAX_DEVICES)
+		return bad(err, errlen, "more than %d devices", OPTIONS_MAX_DEVICES);
+	for (unsigned int i = 0; i < o->n_devices; i++) {
+		if (!strncmp(o->device[i].name, s, nlen) && !o->device[i].name[nlen])
+			return bad(err, errlen, "device %s is given twice",
+				   o->device[i].name);
+		/* rdma_rxe: one device per interface */
+		if (!strncmp(o->device[i].ifname, ifname, iflen) &&
+		    !o->device[i].ifname[iflen])
+			return bad(err, errlen, "interface %s is given twice",
+				   o->device[i].ifname);
+	}
+	memset(&o->device[o->n_devices], 0, sizeof(o->device[0]));
+	memcpy(o->device[o->n_devices].name, s, nlen);
+	memcpy(o->device[o->n_devices].ifname, ifname, iflen);
+	o->n_devices++;
+	return 0;
+}
+
+static int parse_device(struct options *o, const char *v, char *err, size_t errlen)
+{
+	for (;;) {
+		size_t n = strcspn(v, ",");
+		int rc = add_device(o, v, n, err, errlen);
+
+		if (rc || !v[n])
+			return rc;
+		v += n + 1;
+	}
+}
+
+static bool format_device(const struct options *o, char *buf, size_t len)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < o->n_devices && n < len; i++)
+		n += snprintf(buf + n, len - n, "%s%s=%s", i ? "," : "",
+			      o->device[i].name, o->device[i].ifname);
+	return o->n_devices;
+}
+
+/* --- on-demand paging
+ * ------------------------------------------------------------------- */
+
+static const char *const model_names[] = {
+    [ODP_FAULT_SYNC] = "sync",	 [ODP_FAULT_RNR] = "rnr",
+    [ODP_FAULT_DROP] = "drop",	 [ODP_FAULT_DAMMING] = "damming",
+    [ODP_FAULT_FLOOD] = "flood",
+};
+#define N_MODELS (sizeof(model_names) / sizeof(model_names[0]))
+
+static int parse_model(struct options *o, const char *v, char *err, size_t errlen)
+{
+	for (size_t i = 0; i < N_MODELS; i++) {
+		if (!strcmp(v, model_names[i])) {
+			o->odp.model = (enum odp_fault_model)i;
+			return 0;
+		}
+	}
+	return bad(err, errlen, "'%.64s' is not one of sync, rnr, drop, damming, flood",
+		   v);
+}
+
+static bool format_model(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s", model_names[o->odp.model]);
+	return o->odp.model != ODP_FAULT_SYNC;
+}
+
+static int parse_start(struct options *o, const char *v, char *err, size_t errlen)
+{
+	if (strcmp(v, "cold") && strcmp(v, "snapshot"))
+		return bad(err, errlen, "'%.64s' is neither cold nor snapshot", v);
+	o->odp.snapshot = *v == 's';
+	return 0;
+}
+
+static bool format_start(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "snapshot");
+	return o->odp.snapshot;
+}
+
+/* A whole number in decimal digits, no sign, no blanks; *@end is what follows */
+static bool take_number(const char *s, uint64_t *out, const char **end)
+{
+	char *e;
+
+	if (!isdigit((unsigned char)*s))
+		return false;
+	errno = 0;
+	*out = strtoull(s, &e, 10);
+	*end = e;
+	return !errno;
+}
+
+static int parse_latency(struct options *o, const char *v, char *err, size_t errlen)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+	const uint64_t max =
+	    3600ull * 1000000000; /* one hour; keeps sums of times far from 2^64 */
+	const char *end;
+	uint64_t n;
+
+	if (!take_number(v, &n, &end))
+		return bad(err, errlen, "'%.64s' is not a time like 50us", v);
+	if (!n && !*end) {
+		o->odp.latency = 0;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].name))
+			continue;
+		if (n > max / units[i].ns)
+			return bad(err, errlen, "'%.64s' is more than an hour", v);
+		o->odp.latency = n * units[i].ns;
+		return 0;
+	}
+	return bad(err, errlen, "'%.64s' is not a time like 50us (ns, us, ms, s)", v);
+}
+
+static bool format_latency(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "%" PRIu64 "ns", o->odp.latency);
+	return o->odp.latency;
+}
+
+static int parse_max_pages(struct options *o, const char *v, char *err, size_t errlen)
+{
+	const char *end;
+	uint64_t n;
+
+	if (!take_number(v, &n, &end) || *end)
+		return bad(err, errlen, "'%.64s' is not a number of pages", v);
+	o->odp.max_pages = n;
+	return 0;
+}
+
+static bool format_max_pages(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "%" PRIu64, o->odp.max_pages);
+	return o->odp.max_pages;
+}
+
+static int parse_uffd(struct options *o, const char *v, char *err, size_t errlen)
+{
+	if (strcmp(v, "yes") && strcmp(v, "no"))
+		return bad(err, errlen, "'%.64s' is neither yes nor no", v);
+	o->odp.uffd = *v == 'y';
+	return 0;
+}
+
+static bool format_uffd(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "no");
+	return !o->odp.uffd;
+}
+
+static int parse_script(struct options *o, const char *v, char *err, size_t errlen)
+{
+	int rc = take_text(o->odp_script, sizeof(o->odp_script), v, err, errlen);
+
+	if (!rc)
+		o->odp.script = o->odp_script;
+	return rc;
+}
+
+static bool format_script(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->odp_script, buf, len);
+}
+
+/* --- the table
+ * -------------------------------------------------------------------------- */
+
+static const struct row rows[] = {
+    {{"device", "URXE_DEVICE", "NAME=IFACE", NULL, true,
+      "a device NAME (rxe...) on network interface IFACE; may be\n"
+      "repeated. Default: rxe0 on lo, then one for each interface\n"
+      "that is up and has an address"},
+     parse_device,
+     format_device},
+    {{"backend", "URXE_BACKEND", "socket|uring", NULL, false,
+      "how packets are sent and received"},
+     parse_backend,
+     format_backend},
+    {{"stats", "URXE_STATS", "text|json:FILE", "text", false,
+      "report page faults, prefetches and traffic when a program\n"
+      "ends: as a table on stderr, or as JSON in FILE, in which %p\n"
+      "stands for the process id"},
+     parse_stats,
+     format_stats},
+    {{"odp-model", "URXE_ODP_MODEL", "MODEL", NULL, false,
+      "how a page fault of the device is served: sync (at once;\n"
+      "default), rnr (the responder answers \"not ready\" meanwhile,\n"
+      "as ConnectX does), drop, damming, flood"},
+     parse_model,
+     format_model},
+    {{"odp-start", "URXE_ODP_START", "cold|snapshot", NULL, false,
+      "page table of a new on-demand memory region: empty (cold,\n"
+      "default), or with the pages that are in memory (snapshot)"},
+     parse_start,
+     format_start},
+    {{"odp-latency", "URXE_ODP_LATENCY", "TIME", NULL, false,
+      "added to each page fault: 50us, 2ms, ..."},
+     parse_latency,
+     format_latency},
+    {{"odp-max-pages", "URXE_ODP_MAX_PAGES", "N", NULL, false,
+      "pages that all page tables together may hold; the one unused\n"
+      "for longest is dropped. Default: no bound"},
+     parse_max_pages,
+     format_max_pages},
+    {{"odp-uffd", "URXE_ODP_UFFD", "yes|no", NULL, false,
+      "learn of unmapped memory from userfaultfd (default) or only\n"
+      "from the program's own calls"},
+     parse_uffd,
+     format_uffd},
+    {{"odp-script", "URXE_ODP_SCRIPT", "TEXT", NULL, false,
+      "faults at chosen accesses; see urxe(1)"},
+     parse_script,
+     format_script},
+    {{"impair", "URXE_IMPAIR", "NAME=VALUE,...", NULL, false,
+      "a bad network: loss=1%,dup=1%,reorder=1%,corrupt=1%,\n"
+      "delay=50us,seed=7"},
+     parse_impair,
+     format_impair},
+    {{"pcap", "URXE_PCAP", "FILE", NULL, false,
+      "write all packets to FILE, for Wireshark"},
+     parse_pcap,
+     format_pcap},
+    {{"shm-dir", "URXE_SHM_DIR", "DIR", NULL, false,
+      "where processes find each other; default /dev/shm"},
+     parse_shm_dir,
+     format_shm_dir},
+    {{NULL, "URXE_DIR", "DIR", NULL, false, NULL}, parse_dir, format_dir},
+};
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+const struct option_desc *options_desc(size_t i)
+{
+	return i < N_ROWS ? &rows[i].d : NULL;
+}
+
+void options_default(struct options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->odp.model = ODP_FAULT_SYNC;
+	o->odp.uffd = true;
+}
+
+int options_set(struct options *o, const char *name, const char *value, char *err,
+		size_t errlen)
+{
+	for (size_t i = 0; i < N_ROWS; i++)
+		if (rows[i].d.name && !strcmp(rows[i].d.name, name))
+			return rows[i].parse(o, value, err, errlen);
+	return -ENOENT;
+}
+
+int options_from_env(struct options *o, char *err, size_t errlen)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		const char *value = getenv(rows[i].d.env);
+		char why[160];
+
+		/* Empty is unset, as is customary for variables. */
+		if (!value || !*value)
+			continue;
+		if (rows[i].parse(o, value, why, sizeof(why)))
+			return bad(err, errlen, "%s: %s", rows[i].d.env, why);
+	}
+	return 0;
+}
+
+int options_to_env(const struct options *o)
+{
+	char buf[VALUE_MAX + PATH_MAX];
+
+	for (size_t i = 0; i < N_ROWS; i++) {
+		bool set = rows[i].format(o, buf, sizeof(buf));
+
+		if (set ? setenv(rows[i].d.env, buf, 1) : unsetenv(rows[i].d.env))
+			return -errno;
+	}
+	return 0;
+}
