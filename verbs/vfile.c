@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "verbs/libc.h"
@@ -46,11 +47,14 @@ struct chunk {
  * struct table - the descriptors of one process
  * @chunks:	read without the lock, written with it
  * @pid:	whose; 0 before the first entry
+ * @mine:	a page that the kernel wipes in every copy of the process
+ *(MADV_WIPEONFORK), so that the common lookup needs no system call to know where it is
  */
 static struct table {
 	pthread_mutex_t lock;
 	struct chunk *chunks[CHUNKS];
 	pid_t pid;
+	int *mine;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static ssize_t orphan_read(struct vfile *vf, int fd, void *buf, size_t len)
@@ -120,9 +124,16 @@ static struct vfile *swap(struct vfile **slot, struct vfile *vf)
 	return old;
 }
 
+/* True in the process of the table, and in a vfork child of it */
+static bool is_memory_ours(void)
+{
+	return table.mine ? *table.mine : table.pid == getpid();
+}
+
+/* True only in the process of the table: who changes it must know for sure. */
 static bool is_ours(void)
 {
-	return table.pid == getpid();
+	return is_memory_ours() && table.pid == getpid();
 }
 
 static void fork_prepare(void)
@@ -147,6 +158,22 @@ static void orphan_all(void)
 				     c->file[j] == &private_fd ? NULL : &orphan);
 	}
 	table.pid = getpid();
+	if (table.mine)
+		*table.mine = 1;
+}
+
+static void make_mark(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = REAL(mmap)(NULL, page, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return;
+	if (REAL(madvise)(p, page, MADV_WIPEONFORK))
+		REAL(munmap)(p, page);
+	else
+		table.mine = p;
 }
 
 static void fork_child(void)
@@ -160,8 +187,10 @@ static void adopt_table(void)
 {
 	if (is_ours())
 		return;
-	if (!table.pid)
+	if (!table.pid) {
+		make_mark();
 		pthread_atfork(fork_prepare, fork_parent, fork_child);
+	}
 	orphan_all();
 }
 
@@ -196,8 +225,10 @@ struct vfile *vfile_get(int fd)
 {
 	struct vfile *vf;
 
-	if (!peek(fd) || !is_ours())
+	if (!peek(fd))
 		return NULL;
+	if (!is_memory_ours())
+		return peek(fd) == &private_fd ? NULL : &orphan;
 	pthread_mutex_lock(&table.lock);
 	vf = peek(fd);
 	if (vf == &private_fd)
