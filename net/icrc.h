@@ -27,9 +27,53 @@ uint32_t icrc_compute(const struct net_path *path, uint16_t ip_id, const uint8_t
 /*
  * icrc_check - is the ICRC in the 4 bytes behind @data + @len right?
  *
- * For IPv4 the identification cannot be seen through a UDP socket, so true means that some
- * identification makes it right (wrong packets pass with 2^-16); see icrc.c.
+ * For IPv4 the identification cannot be seen through a UDP socket, so true means that
+ * some identification makes it right (wrong packets pass with 2^-16); see icrc.c.
  */
 bool icrc_check(const struct net_path *path, const uint8_t *data, uint32_t len);
+
+/*
+ * The same in steps, for many packets that differ only behind the UDP header.
+ */
+
+#define ICRC_MAX_ID 64 /* identifications that icrc_id_table() covers */
+
+/* icrc_prefix - the CRC up to the end of the UDP header, IP identification 0 */
+uint32_t icrc_prefix(const struct net_path *path, uint32_t len);
+
+/* icrc_id_table - what identification k changes in the prefix of an IPv4 packet */
+void icrc_id_table(uint32_t table[ICRC_MAX_ID]);
+
+/*
+ * icrc_finish - the ICRC from the CRC of the prefix. @data is changed and restored, the
+ * reason why it is not const; @len at least ROCE_BTH_LEN.
+ */
+uint32_t icrc_finish(uint32_t prefix, uint8_t *data, uint32_t len);
+
+/*
+ * icrc_id_factor - what turns the difference of two ICRCs of packets of @len bytes into
+ * the difference of their IPv4 identifications; worth caching by length
+ */
+uint32_t icrc_id_factor(uint32_t len);
+
+/*
+ * icrc_find_id - the identification that explains that an ICRC is @diff (expected for
+ * identification 0, xor received) off; -1 if none does
+ */
+int32_t icrc_find_id(uint32_t diff, uint32_t factor);
+
+static inline uint32_t icrc_load(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static inline void icrc_store(uint8_t *p, uint32_t icrc)
+{
+	p[0] = (uint8_t)icrc;
+	p[1] = (uint8_t)(icrc >> 8);
+	p[2] = (uint8_t)(icrc >> 16);
+	p[3] = (uint8_t)(icrc >> 24);
+}
 
 #endif

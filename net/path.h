@@ -58,9 +58,12 @@ static inline bool net_ip_is_v4(const struct net_ip *ip)
  * @path:	addresses; valid during the callback only
  * @data:	first byte of the BTH; writable, valid during the callback only
  * @len:	bytes from the BTH to the last pad byte; the ICRC is stripped
+ * @local:	the address of ours at whose socket it came; differs from path->dst for
+ *		multicast, where it tells the interface
  */
 struct net_rx {
 	const struct net_path *path;
+	const struct net_ip *local;
 	uint8_t *data;
 	uint32_t len;
 };

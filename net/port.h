@@ -22,7 +22,8 @@
 
 struct net_port;
 
-#define NET_PKT_MAX 4608 /* largest packet without ICRC: 4096 of payload and all headers */
+#define NET_PKT_MAX                                                                      \
+	4608 /* largest packet without ICRC: 4096 of payload and all headers */
 
 /*
  * struct net_port_ops - what the port asks of its owner
@@ -55,14 +56,20 @@ struct net_port_cfg {
 int net_port_open(const struct net_port_cfg *cfg, struct net_port **out);
 void net_port_close(struct net_port *port);
 /*
- * net_port_abandon - in the child of fork: close the child's copies of descriptors and touch
- * nothing that the parent shares (table, memory); the slot stays the parent's
+ * net_port_abandon - in the child of fork: close the child's copies of descriptors and
+ * touch nothing that the parent shares (table, memory); the slot stays the parent's
+ */
+void net_port_abandon(struct net_port *port);
+
+/*
+ * net_port_abandon - the child's side of a fork: let go of everything without undoing
+ * anything that the parent still uses. @port is freed.
  */
 void net_port_abandon(struct net_port *port);
 
 /*
  * net_port_add_ip - begin to send and receive on @ip, an address of this host
- * @mtu: of the interface, in bytes; 0 where not known
+ * @ifname: its interface: scope of link-local addresses, and where multicast goes
  *
  * 0, or -errno (EADDRNOTAVAIL: not ours). Adding an address twice is counted.
  */
@@ -77,12 +84,61 @@ void net_port_del_ip(struct net_port *port, const struct net_ip *ip);
  */
 int net_port_qpn_lease(struct net_port *port, uint32_t *base, uint32_t *count);
 
+/* The slot that the first lease of this process is made of (see table.h), and that of
+ * @qpn */
+unsigned int net_port_slot(const struct net_port *port);
+static inline unsigned int net_qpn_slot(uint32_t qpn)
+{
+	return (qpn >> 14) & 0x3ff;
+}
+
+/*
+ * net_port_mcast - a first QP joined (the last left) @group on the device over @ifname.
+ *
+ * 0 or -errno. Packets then come with path->dst == group. Calls are counted.
+ */
+int net_port_mcast(struct net_port *port, const struct net_ip *group, const char *ifname,
+		   bool join);
+
+/*
+ * net_port_has_roce_port - is this process the switch of @ip, or does another one of the
+ * same user hold ROCE_UDP_PORT there? If not (another user's process, or the kernel's
+ * rdma_rxe), nothing arrives from other hosts.
+ */
+bool net_port_has_roce_port(const struct net_port *port, const struct net_ip *ip);
+
+/*
+ * Who gets a packet for QP1: every process has a QP1, but hosts address only one.
+ * @fn looks at a @mad (@len bytes behind the DETH) and returns the slot of the process
+ * that it is for, NET_GSI_OWN, or NET_GSI_ALL. It is asked for what arrives on
+ * ROCE_UDP_PORT, and for what is sent to an address of this host. Without one,
+ * everybody gets everything.
+ */
+#define NET_GSI_OWN 0
+#define NET_GSI_ALL (-1)
+typedef int (*net_gsi_router)(void *arg, const uint8_t *mad, uint32_t len);
+void net_port_set_gsi_router(struct net_port *port, net_gsi_router fn, void *arg);
+
+/*
+ * A table of (key, process) that all processes of the user in this network namespace
+ * share; what a process has claimed is gone when it dies. Keys are the caller's.
+ *
+ * claim: 0; -EADDRINUSE: somebody (this process included) has it and one of both wants
+ * it exclusively; -ENOSPC; -EBUSY: the table's lock could not be had in a second.
+ * release: 0 or -ENOENT. find: 0 and the *@slot of one who has it (this process before
+ * others), or -ENOENT.
+ */
+int net_registry_claim(struct net_port *port, uint64_t key, bool exclusive);
+int net_registry_release(struct net_port *port, uint64_t key);
+int net_registry_find(struct net_port *port, uint64_t key, unsigned int *slot);
+
 /*
  * net_tx_get - room for one packet of @len bytes, BTH to last pad byte
  *
- * NULL when the transmit path is full (call again after net_port_tx_flush() or
- * when @writable is called) or @len is more than NET_PKT_MAX. The bytes must be written
- * and net_tx_put() be called before the next net_tx_get().
+ * NULL when the transmit path is full (call again after net_tx_flush() succeeded or the
+ * next net_port_tick()) or @len is more than NET_PKT_MAX or less than a BTH. The bytes
+ * must be written and net_tx_put() be called before the next net_tx_get(). A packet from
+ * an address that was not added is counted as dropped.
  */
 uint8_t *net_tx_get(struct net_port *port, const struct net_path *path, uint32_t len);
 void net_tx_put(struct net_port *port);
@@ -90,13 +146,19 @@ void net_tx_put(struct net_port *port);
 /* net_tx_flush - hand all that was put to the kernel. 0, or -EAGAIN if some was kept */
 int net_tx_flush(struct net_port *port);
 
-/* net_port_poll - receive what is there, at most about @budget packets; how many came */
+/*
+ * net_port_poll - receive what is there, at most about @budget packets; how many came.
+ *
+ * Sockets that were quiet are looked at by every fourth call only, so a single 0 does not
+ * mean that nothing is there. The callback may transmit, it must not close the port.
+ */
 int net_port_poll(struct net_port *port, int budget);
 
 /*
  * net_port_wait_fds - descriptors that become readable when net_port_poll() would
  * find something; at most @max are written, the number that exist is returned.
- * @generation changes when the set does. Safe from any thread.
+ * @generation changes when the set does. Safe from any thread. (It is one epoll
+ * descriptor, for good.)
  */
 int net_port_wait_fds(struct net_port *port, int *fds, int max, uint32_t *generation);
 
@@ -108,7 +170,8 @@ int net_port_wait_fds(struct net_port *port, int *fds, int max, uint32_t *genera
 uint64_t net_port_tick(struct net_port *port, uint64_t now);
 
 /*
- * net_port_mcast - begin or end to receive what is sent to @group on interface @ifname. 0 or -errno
+ * net_port_mcast - begin or end to receive what is sent to @group on interface @ifname. 0
+ * or -errno
  */
 int net_port_mcast(struct net_port *port, const struct net_ip *group, const char *ifname,
 		   bool join);

@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROCE_BTH_LEN 12
-#define ROCE_ICRC_LEN 4
-#define ROCE_PSN_MASK 0xffffffu
-#define ROCE_QPN_MASK 0xffffffu
+#define ROCE_BTH_LEN	   12
+#define ROCE_ICRC_LEN	   4
+#define ROCE_PSN_MASK	   0xffffffu
+#define ROCE_QPN_MASK	   0xffffffu
 #define ROCE_QPN_MULTICAST 0xffffffu
-#define ROCE_QPN_GSI 1u
-#define ROCE_PKEY_DEFAULT 0xffffu
+#define ROCE_QPN_GSI	   1u
+#define ROCE_PKEY_DEFAULT  0xffffu
 
 /* Transport: the upper three bits of the opcode (IBTA table 35) */
 enum roce_transport {
@@ -81,8 +81,12 @@ enum roce_opcode_flags {
 	ROCE_F_WRITE = 1 << 17,
 	ROCE_F_READ = 1 << 18,
 	ROCE_F_ATOMIC = 1 << 19,
-	ROCE_F_RWR = 1 << 20, /* consumes a receive WQE at the responder */
+	ROCE_F_RWR = 1 << 20, /* takes a new receive WQE at the responder */
 };
+/*
+ * ATOMIC_WRITE has ATOMIC, RETH and PAYLOAD, FLUSH only FETH and RETH; neither has WRITE.
+ * The CNP has neither REQ nor RESP; its 16 reserved bytes count as payload.
+ */
 
 /*
  * roce_opcode_info - flags of @opcode (0 if it is not assigned), and in
@@ -136,10 +140,10 @@ struct roce_hdr {
 };
 
 /* AETH syndromes (IBTA table 44..46) */
-#define ROCE_AETH_ACK 0x00 /* lower 5 bits: credit count, 31 = no credits kept */
-#define ROCE_AETH_RNR 0x20 /* lower 5 bits: RNR timer */
-#define ROCE_AETH_NAK 0x60 /* lower 5 bits: enum roce_nak */
-#define ROCE_AETH_TYPE_MASK 0xe0
+#define ROCE_AETH_ACK		 0x00 /* lower 5 bits: credit count, 31 = no credits kept */
+#define ROCE_AETH_RNR		 0x20 /* lower 5 bits: RNR timer */
+#define ROCE_AETH_NAK		 0x60 /* lower 5 bits: enum roce_nak */
+#define ROCE_AETH_TYPE_MASK	 0xe0
 #define ROCE_AETH_CREDIT_INVALID 0x1f
 enum roce_nak {
 	ROCE_NAK_PSN = 0,
@@ -153,11 +157,13 @@ enum roce_nak {
  * @len: bytes from the BTH to the last pad byte
  *
  * 0 with *@h, *@payload and *@payload_len (pad taken off); -EPROTO when the opcode is not
- * assigned, the headers do not fit, or the pad is more than the payload; TVER and P_Key are
- * for the caller to judge.
+ * assigned, the headers do not fit, or the pad is more than the payload; TVER and P_Key
+ * are for the caller to judge.
  */
-int roce_parse(const uint8_t *data, uint32_t len, struct roce_hdr *h, const uint8_t **payload,
-	       uint32_t *payload_len);
+int roce_parse(const uint8_t *data, uint32_t len, struct roce_hdr *h,
+	       const uint8_t **payload, uint32_t *payload_len);
+
+#define ROCE_HDR_MAX 44 /* longest result of roce_build() */
 
 /*
  * roce_build - write the headers of @h at @data, which has room for them; returns their
@@ -165,7 +171,8 @@ int roce_parse(const uint8_t *data, uint32_t len, struct roce_hdr *h, const uint
  */
 uint32_t roce_build(uint8_t *data, const struct roce_hdr *h);
 
-/* roce_psn_cmp - <0, 0, >0 as @a is before, at, after @b in the 24-bit circle (IBTA 9.7.1) */
+/* roce_psn_cmp - <0, 0, >0 as @a is before, at, after @b in the 24-bit circle
+ * (IBTA 9.7.1) */
 static inline int32_t roce_psn_cmp(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
