@@ -76,7 +76,6 @@ struct emu_ops {
  * struct emu_hca_cfg
  * @guid:	node and system image GUID, network order
  * @mtu:	active MTU of the port
- * @max_mtu:	largest path MTU
  * @odp:	where MRs are made
  * @seed:	of initial keys; tests set it
  */
@@ -131,12 +130,13 @@ int emu_pd_destroy(struct emu_pd *pd);
 uint32_t emu_pd_num(const struct emu_pd *pd);
 
 /*
- * emu_mr_reg - -EINVAL: access flags that contradict, length 0, ODP attributes as in
- * docs/odp.md; -EFAULT: pinned and not mapped; -EOPNOTSUPP
+ * emu_mr_reg - -EINVAL: access flags that contradict, length 0, start and iova that differ within
+ * the page, ODP attributes as in docs/odp.md; -EFAULT: pinned and not mapped; -EOPNOTSUPP.
+ * IBV_ACCESS_ZERO_BASED: the first byte has address 0, whatever iova is.
  */
 int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova, int access,
 	       struct emu_mr **out);
-/* @flags: IBV_REREG_MR_CHANGE_*; the keys change */
+/* @flags: IBV_REREG_MR_CHANGE_*; the keys change. On failure the MR is as it was. */
 int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
 		 uint64_t length, uint64_t iova, int access);
 int emu_mr_dereg(struct emu_mr *mr);
@@ -163,7 +163,10 @@ int emu_cq_resize(struct emu_cq *cq, uint32_t cqe);
 int emu_cq_destroy(struct emu_cq *cq);
 uint32_t emu_cq_cqe(const struct emu_cq *cq);
 struct emu_ring_info emu_cq_ring(const struct emu_cq *cq);
-/* Ask for an event at the next completion (rxe: at once if one is there already) */
+/*
+ * Ask for an event at the next completion; those that are there do not count. "Solicited only"
+ * does not weaken an arming for any completion (rxe_req_notify_cq()).
+ */
 void emu_cq_arm(struct emu_cq *cq, bool solicited_only);
 
 /* --- SRQ, XRCD -------------------------------------------------------------------------- */
@@ -214,6 +217,8 @@ void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
 void emu_qp_doorbell(struct emu_qp *qp);
 int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group);
 int emu_qp_detach_mcast(struct emu_qp *qp, const struct net_ip *group);
+/* Leave all groups: emu_qp_destroy() returns -EBUSY while there are any (IBTA o10-2.2.3). */
+void emu_qp_detach_all_mcast(struct emu_qp *qp);
 
 /* --- AH --------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /*
  * objects.h - the HCA's objects as the transport sees them (inside emu/ only).
  *
- * PDs, keys, MRs and MWs, CQs, SRQs, AHs, multicast groups and the HCA itself. The transport
- * (requester, responder, completer) asks here who may touch what and where completions go; it
- * never looks into tables.
+ * PDs, keys, MRs and MWs, CQs, SRQs, AHs, multicast groups and the HCA itself. The
+ * transport (requester, responder, completer) asks here who may touch what and where
+ * completions go; it never looks into tables.
  */
 #ifndef URXE_EMU_OBJECTS_H
 #define URXE_EMU_OBJECTS_H
@@ -42,11 +42,52 @@ enum emu_counter {
 	EMU_CNT_MAX,
 };
 
-/* A slab of ids -> pointers with O(1) lookup; generation in the key avoids stale hits */
+/*
+ * struct emu_table - ids -> objects, O(1) in everything
+ *
+ * A free slot holds its place in a queue and 8 bits that its last owner left
+ * (emu_table_del()), so that a freed id comes back as late as possible, and then with a
+ * key that differs.
+ *
+ * @slot:	an object, or a free slot with the lowest bit set
+ * @size:	slots there are; @fresh: the first id never given out; @max: ids end here
+ * @used:	objects
+ * @head, @tail: queue of freed ids, valid if @nfree
+ */
 struct emu_table {
 	void **slot;
-	uint32_t size, used, hint;
+	uint32_t size, fresh, max, used;
+	uint32_t head, tail, nfree;
 };
+
+void emu_table_init(struct emu_table *t, uint32_t first, uint32_t max);
+void emu_table_fini(struct emu_table *t);
+/* 0, *@id and in *@last what emu_table_del() left there (0 for a new one); -ENOMEM */
+int emu_table_add(struct emu_table *t, void *obj, uint32_t *id, uint8_t *last);
+void *emu_table_get(const struct emu_table *t, uint32_t id);
+void emu_table_del(struct emu_table *t, uint32_t id, uint8_t leave);
+
+/*
+ * struct emu_qpns - QPN -> QP: two levels of 4096, the second made for QPNs that are in
+ * use
+ *
+ * QPNs come from leases (struct emu_ops), are given out in order and, when enough were
+ * freed or no lease is to be had, again in the order in which they were freed.
+ *
+ * @base, @left: what is left of the newest lease
+ */
+struct emu_qpns {
+	void ***l1;
+	uint32_t base, left;
+	uint32_t used;
+	uint32_t head, tail, nfree;
+};
+
+int emu_qpn_alloc(struct emu_hca *hca, struct emu_qp *qp, uint32_t *qpn);
+void emu_qpn_free(struct emu_hca *hca, uint32_t qpn);
+void emu_qpns_fini(struct emu_qpns *q);
+
+struct emu_mcast_group;
 
 /*
  * struct emu_hca - one device. Owned by hca.c; transport state is behind @tr.
@@ -64,9 +105,54 @@ struct emu_hca {
 	struct emu_table keys; /* MRs and MWs by key >> 8 */
 	struct emu_table ahs;
 	struct emu_table srqs;
-	struct emu_objects *obj;   /* the rest of objects' state: QPNs, multicast, counts */
-	struct emu_transport *tr;  /* the transport's: ready list, timers */
+	struct emu_qpns qpns;
+	struct emu_mcast_group *mcast;
+	uint32_t num_mcast_groups, num_mcast_attached;
+	uint32_t num_pds, num_mrs, num_mws, num_cqs, num_xrcds;
+	uint32_t next_pd;
+	uint64_t rng;
+	uint32_t gsi_psn;	  /* of QP1, which has no struct emu_qp */
+	struct emu_transport *tr; /* the transport's: ready list, timers */
 };
+
+/* A number of the HCA's own generator, which depends on the seed only */
+uint64_t emu_rand(struct emu_hca *hca);
+/* Say something to the user, who reads it with --trace */
+void emu_trace(struct emu_hca *hca, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/*
+ * Limits of the device, those of rdma_rxe where it has them (rxe_param.h).
+ */
+enum {
+	EMU_MAX_QP = 1048560,
+	EMU_MAX_QP_WR = 1048576,
+	EMU_MAX_INLINE = 512,
+	EMU_MAX_CQ = 1048576,
+	EMU_MAX_CQE = 32767,
+	EMU_MAX_MR = 524287,
+	EMU_MAX_MW = 524287,
+	EMU_MAX_PD = 1048576,
+	EMU_MAX_AH = 32767,
+	EMU_MAX_SRQ = 917503,
+	EMU_MAX_SRQ_WR = 1048576,
+	EMU_MAX_SRQ_SGE = 27,
+	EMU_MAX_XRCD = 128,
+	EMU_MAX_RD_ATOMIC = 128,
+	EMU_MAX_MCAST_GRP = 8192,
+	EMU_MAX_MCAST_QP_ATTACH = 56,
+	EMU_MAX_MCAST_TOTAL = 0x70000,
+	EMU_FIRST_QPN = 16, /* 0 and 1 are SMI and GSI */
+};
+
+/* Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
+ */
+#define EMU_ACCESS_FLUSH_GLOBAL	    (1 << 8)
+#define EMU_ACCESS_FLUSH_PERSISTENT (1 << 9)
+#define EMU_ACCESS_OPTIONAL	    0x3ff00000
+#define EMU_ACCESS_REMOTE                                                                \
+	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |   \
+	 EMU_ACCESS_FLUSH_GLOBAL | EMU_ACCESS_FLUSH_PERSISTENT)
 
 /* --- PD ------------------------------------------------------------------ */
 
@@ -76,10 +162,63 @@ struct emu_pd {
 	uint32_t users; /* MRs, MWs, QPs, SRQs, AHs */
 };
 
+/* --- MR, MW -------------------------------------------------------------- */
+
+/* struct emu_key - what stands in the table of keys: the first member of an MR and of an
+ * MW */
+struct emu_key {
+	bool is_mw;
+	uint32_t key; /* id << 8 and 8 bits that change */
+};
+
+/*
+ * struct emu_mr
+ * @iova:	the first byte as the HCA addresses it; 0 for zero-based ones
+ * @num_mw:	windows bound to it
+ */
+struct emu_mr {
+	struct emu_key k;
+	struct emu_hca *hca;
+	struct emu_pd *pd;
+	uint64_t start, length, iova;
+	int access;
+	uint32_t num_mw;
+	struct odp_mr *odp;
+};
+
+/*
+ * struct emu_mw - IBTA 10.6.7.2. A type 1 window is unbound while @mr is NULL, a type 2
+ * window is then in the free state
+ * @addr, @length, @access: of the binding
+ * @qp:		type 2B: the only QP on which it may be used
+ * @prev, @next: in @qp's list
+ */
+struct emu_mw {
+	struct emu_key k;
+	struct emu_hca *hca;
+	struct emu_pd *pd;
+	enum ibv_mw_type type;
+	struct emu_mr *mr;
+	uint64_t addr, length;
+	int access;
+	struct emu_qp *qp;
+	struct emu_mw *prev, *next;
+};
+
+/* The table of keys: a new key for @k, the end of it, and who has a key (all 32 bits
+ * match) */
+int emu_key_add(struct emu_hca *hca, struct emu_key *k);
+void emu_key_del(struct emu_hca *hca, struct emu_key *k);
+struct emu_key *emu_key_find(struct emu_hca *hca, uint32_t key);
+bool emu_range_in(uint64_t va, uint64_t len, uint64_t base, uint64_t size);
+/* The type 2B windows that are bound to @qp become free: it is going away. */
+void emu_mw_qp_gone(struct emu_qp *qp);
+
 /* --- access to memory ---------------------------------------------------- */
 
 /*
- * struct emu_mem - the answer to a key check: an MR with a reference, good until emu_mem_put()
+ * struct emu_mem - the answer to a key check: an MR with a reference, good until
+ * emu_mem_put()
  * @mr:	memory; @iova: what to give odp_*() for the address asked for
  */
 struct emu_mem {
@@ -89,21 +228,29 @@ struct emu_mem {
 };
 
 /*
- * emu_lkey_check - may @pd use @lkey at [@va, @va+@len) with @access (IBV_ACCESS_LOCAL_WRITE or 0
- * for reading)? 0; -EINVAL (no such key, other PD, MW), -EACCES (rights), -ERANGE (bounds)
+ * emu_lkey_check - may @pd use @lkey at [@va, @va+@len) with @access
+ * (IBV_ACCESS_LOCAL_WRITE or 0 for reading)? 0; -EINVAL (no such key, other PD, MW),
+ * -EACCES (rights), -ERANGE (bounds)
  */
-int emu_lkey_check(struct emu_hca *hca, const struct emu_pd *pd, uint32_t lkey, uint64_t va,
-		   uint64_t len, int access, struct emu_mem *out);
+int emu_lkey_check(struct emu_hca *hca, const struct emu_pd *pd, uint32_t lkey,
+		   uint64_t va, uint64_t len, int access, struct emu_mem *out);
 /*
- * emu_rkey_check - may a request that came in on @qp use @rkey (MR, MW of type 1 or 2)? @access:
- * IBV_ACCESS_REMOTE_*. Errors as above. Length 0 checks nothing but is still an error if the caller
- * asks for it (IBTA 9.7.4.1.5: zero-length requests skip the R_Key check: do not call).
+ * emu_rkey_check - may a request that came in on @qp use @rkey (MR, MW of type 1 or 2)?
+ * @access: IBV_ACCESS_REMOTE_*, EMU_ACCESS_FLUSH_*. Errors as above. What the QP itself
+ * allows (attr.qp_access_flags) is the caller's to check, as it ends in another NAK. An
+ * XRC_RECV QP has no PD: the caller sets qp->xrc_pd to that of the SRQ which the request
+ * names. Length 0 checks nothing but is still an error if the caller asks for it
+ * (IBTA 9.7.4.1.5: zero-length requests skip the R_Key check: do not call).
  */
-int emu_rkey_check(struct emu_hca *hca, const struct emu_qp *qp, uint32_t rkey, uint64_t va,
-		   uint64_t len, int access, struct emu_mem *out);
+int emu_rkey_check(struct emu_hca *hca, const struct emu_qp *qp, uint32_t rkey,
+		   uint64_t va, uint64_t len, int access, struct emu_mem *out);
 void emu_mem_put(struct emu_mem *m);
 
-/* Bind WR, local and remote invalidate: 0 or -errno (-> IBV_WC_MW_BIND_ERR, LOC_..., REM_...) */
+/*
+ * Bind WR, local and remote invalidate: 0 or -errno (-> IBV_WC_MW_BIND_ERR, LOC_...,
+ * REM_...). The new R_Key of a bind has the id of the old one. Only bound windows of type
+ * 2 can be invalidated, as in rdma_rxe MRs that were registered by ibv_reg_mr() cannot.
+ */
 int emu_mw_bind(struct emu_qp *qp, uint32_t mw_rkey, uint32_t new_rkey, uint32_t mr_lkey,
 		uint64_t addr, uint64_t length, int access);
 int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey, bool remote);
@@ -120,8 +267,9 @@ struct emu_cq {
 };
 
 /*
- * emu_cq_post - put one completion. @solicited: SE bit or an error, counts for a CQ armed for
- * solicited completions only. -ENOSPC: overrun; CQ_ERR was raised, the caller errors its QP.
+ * emu_cq_post - put one completion. @solicited: SE bit or an error, counts for a CQ armed
+ * for solicited completions only. -ENOSPC: overrun; CQ_ERR was raised when it happened,
+ * from then on the CQ takes nothing (IBTA 11.6.3.2); the caller errors its QP.
  */
 int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited);
 
@@ -147,13 +295,22 @@ struct emu_srq {
 	uint32_t num;
 	uint32_t max_wr, max_sge, limit;
 	uint32_t users;
-	bool error;
 };
 
-/* 0, or -ENOENT when empty. Takes one WQE; raises SRQ_LIMIT_REACHED. */
+struct emu_xrcd {
+	struct emu_hca *hca;
+	uint32_t users; /* QPs, SRQs */
+};
+
+/*
+ * 0, or -ENOENT when empty. Takes one WQE; raises SRQ_LIMIT_REACHED. -EINVAL: took one
+ * that makes no sense (more SGEs than the queue has), only @out->wr_id is good.
+ */
 int emu_srq_take(struct emu_srq *srq, struct emu_recv_wqe *out);
 /* The same on a QP's own ring */
 int emu_rq_take(struct emu_qp *qp, struct emu_recv_wqe *out);
+/* Bytes of a receive WQE in a ring */
+uint32_t emu_recv_wqe_size(uint32_t max_sge);
 struct emu_srq *emu_srq_find(struct emu_hca *hca, uint32_t srqn);
 
 /* --- AH, GID, multicast -------------------------------------------------- */
@@ -167,7 +324,10 @@ struct emu_ah {
 };
 
 struct emu_ah *emu_ah_find(struct emu_hca *hca, uint32_t num);
-/* @path from AH attributes: sgid index, dgid, hop limit, traffic class, flow label. 0 or -EINVAL */
+/*
+ * @path from AH attributes: sgid index, dgid, hop limit, traffic class, flow label. 0;
+ * -EINVAL; -ENODATA where the GID table has a hole (rdma_get_gid_attr() in the kernel)
+ */
 int emu_path_from_ah(const struct emu_hca *hca, const struct ibv_ah_attr *attr,
 		     struct net_path *path);
 /* Call @fn for each QP of @group. */

@@ -1,7 +1,9 @@
 /*
- * qp.h - the queue pair: what verbs set (qp.c) and what the transport keeps (inside emu/ only).
+ * qp.h - the queue pair: what verbs set (qp.c) and what the transport keeps (inside emu/
+ * only).
  *
- * qp.c owns creation, the state table and attributes; transport*.c own the members of @req,
+ * qp.c owns creation, the state table and attributes; transport*.c own the members of
+ * @req,
  * @comp and @resp and are told of changes of state by the tr_qp_*() functions.
  */
 #ifndef URXE_EMU_QP_H
@@ -14,10 +16,14 @@
  * struct emu_qp
  * @state:	as ibv_query_qp reports it
  * @sq_draining: in SQD, and the send queue has not come to rest
- * @attr:	current attributes (all masks merged); psn, dest_qp_num, timeouts, rd_atomic, ...
+ * @attr:	current attributes (all masks merged); psn, dest_qp_num, timeouts,
+ * rd_atomic, ...
  * @path:	from attr.ah_attr, connected QPs only
  * @mtu:	path MTU in bytes
- * @sq, @rq:	rings; @rq is absent with an SRQ
+ * @sq, @rq:	rings; @rq is absent (buf NULL) with an SRQ and for XRC, @sq for XRC_RECV
+ * @xrc_pd:	XRC_RECV: PD of the SRQ that the request at hand names; set by the
+ * responder
+ * @mws:	type 2B windows bound to it
  */
 struct emu_qp {
 	struct emu_hca *hca;
@@ -37,11 +43,21 @@ struct emu_qp {
 	uint32_t mtu;
 	uint32_t mcast_groups;
 	struct emu_ring sq, rq;
+	const struct emu_pd *xrc_pd;
+	struct emu_mw *mws;
 	struct emu_tr_qp tr;
 };
 
-/* emu_qp_fail - the transport found a fatal error: the QP enters ERR, its queues are flushed;
- * @event raised if not 0 (enum ibv_event_type) */
+/*
+ * emu_qp_fail - the transport found a fatal error: the QP enters ERR, its queues are
+ * flushed, and
+ * @event is raised if it is not -1 (enum ibv_event_type begins with 0, CQ_ERR). Nothing
+ * happens in RESET and when the QP is in ERR already.
+ */
 void emu_qp_fail(struct emu_qp *qp, int event);
+
+/* Does the state table allow it? @mask: the attributes given */
+bool emu_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
+			  enum ibv_qp_state to, int mask);
 
 #endif

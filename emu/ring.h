@@ -1,9 +1,9 @@
 /*
  * ring.h - the queues that the HCA shares with the application (struct rxe_queue_buf).
  *
- * The application can write every byte of the mapping at any time. So geometry is kept here and
- * never read back, indices are masked on load, and entries are copied out before they are
- * believed. Only two indices are shared: each has one writer.
+ * The application can write every byte of the mapping at any time. So geometry is kept
+ * here and never read back, indices are masked on load, and entries are copied out before
+ * they are believed. Only two indices are shared: each has one writer.
  */
 #ifndef URXE_EMU_RING_H
 #define URXE_EMU_RING_H
@@ -20,8 +20,8 @@
  * @buf:	the shared memory
  * @slots:	power of two; one slot stays empty
  * @log2_elem:	element size
- * @local:	our own index, not masked out of the shared word: the consumer of SQ, RQ, SRQ, the
- *		producer of CQ
+ * @local:	our own index, not masked out of the shared word: the consumer of SQ, RQ,
+ *SRQ, the producer of CQ
  */
 struct emu_ring {
 	struct rxe_queue_buf *buf;
@@ -37,6 +37,11 @@ struct emu_ring {
 int emu_ring_create(struct emu_hca *hca, void *owner, uint32_t entries, uint32_t elem,
 		    struct emu_ring *out);
 void emu_ring_destroy(struct emu_hca *hca, struct emu_ring *r);
+/* Another size, with the @count entries from index @from on. -ENOMEM: as before */
+int emu_ring_resize(struct emu_hca *hca, struct emu_ring *r, uint32_t from,
+		    uint32_t count, uint32_t entries);
+/* For the application's mmap(2); size 0 if there is no ring */
+struct emu_ring_info emu_ring_info(const struct emu_ring *r);
 
 static inline uint32_t ring_mask(const struct emu_ring *r)
 {

@@ -1,0 +1,129 @@
+/*
+ * hca.c - the HCA itself: making it, time, and the way of packets to and from the
+ * transport.
+ *
+ * Owns struct emu_hca. QP1 (the GSI) has no queue pair: MADs go out from here and come in
+ * through struct emu_ops.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emu/objects.h"
+#include "emu/transport.h"
+#include "net/rocev2.h"
+
+#define GSI_QKEY 0x80010000u /* IBTA 3.9.6 */
+#define MAD_LEN	 256u	     /* IBTA 13.4.2 */
+
+int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, void *arg,
+		   struct emu_hca **out)
+{
+	struct emu_hca *hca = calloc(1, sizeof(*hca));
+	int ret;
+
+	if (!hca)
+		return -ENOMEM;
+	hca->cfg = *cfg;
+	hca->ops = ops;
+	hca->arg = arg;
+	hca->mtu = cfg->mtu;
+	hca->port_up = true;
+	hca->rng = cfg->seed;
+	emu_table_init(&hca->keys, 1, 1u << 24);
+	emu_table_init(&hca->ahs, 1, EMU_MAX_AH + 1);
+	emu_table_init(&hca->srqs, 1, 1u << 24);
+	hca->gsi_psn = emu_rand(hca) & ROCE_PSN_MASK;
+	ret = tr_hca_init(hca);
+	if (ret) {
+		free(hca);
+		return ret;
+	}
+	*out = hca;
+	return 0;
+}
+
+void emu_hca_destroy(struct emu_hca *hca)
+{
+	tr_hca_fini(hca);
+	emu_table_fini(&hca->keys);
+	emu_table_fini(&hca->ahs);
+	emu_table_fini(&hca->srqs);
+	emu_qpns_fini(&hca->qpns);
+	free(hca);
+}
+
+/* splitmix64: every seed is good */
+uint64_t emu_rand(struct emu_hca *hca)
+{
+	uint64_t z = hca->rng += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return z ^ (z >> 31);
+}
+
+void emu_trace(struct emu_hca *hca, const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+
+	if (!hca->ops->trace)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	hca->ops->trace(hca->arg, line);
+}
+
+void emu_hca_set_time(struct emu_hca *hca, uint64_t now)
+{
+	if (now > hca->now)
+		hca->now = now;
+}
+
+void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt)
+{
+	tr_rx(hca, pkt);
+}
+
+bool emu_hca_run(struct emu_hca *hca)
+{
+	return tr_run(hca);
+}
+
+uint64_t emu_hca_deadline(const struct emu_hca *hca)
+{
+	return tr_deadline(hca);
+}
+
+int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
+		   const uint8_t *mad, uint32_t len)
+{
+	struct roce_hdr h = {
+	    .opcode = ROCE_UD | ROCE_SEND_ONLY,
+	    .pkey = ROCE_PKEY_DEFAULT,
+	    .dqpn = dqpn,
+	    .psn = hca->gsi_psn,
+	    .qkey = GSI_QKEY,
+	    .sqpn = ROCE_QPN_GSI,
+	};
+	uint32_t hdr_len;
+	uint8_t *p;
+
+	if (len == 0 || len > MAD_LEN || dqpn > ROCE_QPN_MASK)
+		return -EINVAL;
+	roce_opcode_info(h.opcode, &hdr_len);
+	p = hca->ops->tx_get(hca->arg, path, hdr_len + MAD_LEN);
+	if (!p)
+		return -EAGAIN;
+	roce_build(p, &h);
+	memcpy(p + hdr_len, mad, len);
+	memset(p + hdr_len + len, 0, MAD_LEN - len);
+	hca->ops->tx_put(hca->arg);
+	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
+	hca->counter[EMU_CNT_SENT_PKTS]++;
+	hca->counter[EMU_CNT_SENT_BYTES] += hdr_len + MAD_LEN;
+	return 0;
+}

@@ -1,0 +1,340 @@
+/*
+ * mr.c - memory regions: registration, keys, and who may touch what.
+ *
+ * Owns the table of keys, which MRs share with MWs, and the checks of L_Keys and R_Keys
+ * (IBTA 10.6.3, 9.7.4.1.5). Knows no page and no fault: memory is odp/'s, a check hands
+ * out a reference to it, so that a deregistration never pulls memory from under an
+ * access.
+ *
+ * An L_Key and the R_Key of an MR are one number: the id in the table and 8 bits that
+ * differ from those of the id's previous owner.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "emu/qp.h"
+
+#define ACCESS_KNOWN                                                                     \
+	(IBV_ACCESS_LOCAL_WRITE | EMU_ACCESS_REMOTE | IBV_ACCESS_MW_BIND |               \
+	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |             \
+	 EMU_ACCESS_OPTIONAL)
+
+static uint8_t next_key(struct emu_hca *hca, uint8_t last)
+{
+	return last + 1 + emu_rand(hca) % 255;
+}
+
+int emu_key_add(struct emu_hca *hca, struct emu_key *k)
+{
+	uint32_t id;
+	uint8_t last;
+	int ret = emu_table_add(&hca->keys, k, &id, &last);
+
+	if (!ret)
+		k->key = id << 8 | next_key(hca, last);
+	return ret;
+}
+
+void emu_key_del(struct emu_hca *hca, struct emu_key *k)
+{
+	emu_table_del(&hca->keys, k->key >> 8, k->key & 0xff);
+}
+
+struct emu_key *emu_key_find(struct emu_hca *hca, uint32_t key)
+{
+	struct emu_key *k = emu_table_get(&hca->keys, key >> 8);
+
+	return k && k->key == key ? k : NULL;
+}
+
+/* ib_check_mr_access(), and persistence, which no memory of ours has (as
+ * rxe_mr_init_user()) */
+static int check_access(int access)
+{
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (access & ~ACCESS_KNOWN)
+		return -EINVAL;
+	return access & EMU_ACCESS_FLUSH_PERSISTENT ? -EINVAL : 0;
+}
+
+static bool is_implicit(uint64_t start, uint64_t length, int access)
+{
+	return (access & IBV_ACCESS_ON_DEMAND) && start == 0 && length == UINT64_MAX;
+}
+
+/* ib_uverbs_reg_mr(), ib_umem_get(), mlx5_ib_reg_user_mr() for the implicit ones */
+static int check_range(uint64_t start, uint64_t length, uint64_t iova, int access)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (length == 0 || (start & (page - 1)) != (iova & (page - 1)))
+		return -EINVAL;
+	if (is_implicit(start, length, access))
+		return iova || (access & IBV_ACCESS_HUGETLB) ? -EINVAL : 0;
+	if (start + length < start || start + length > UINT64_MAX - page)
+		return -EINVAL;
+	/* what the HCA addresses must not wrap either */
+	return iova + length < iova ? -EINVAL : 0;
+}
+
+static bool is_writable(int access)
+{
+	return access & IBV_ACCESS_LOCAL_WRITE;
+}
+
+/* What of the access flags the memory itself depends on */
+static int memory_flags(int access)
+{
+	return access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND |
+			 IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED);
+}
+
+static int make_memory(struct emu_mr *mr)
+{
+	struct odp_mr_attr attr = {
+	    .addr = mr->start,
+	    .length = mr->length,
+	    .iova = mr->iova,
+	    .writable = is_writable(mr->access),
+	    .on_demand = mr->access & IBV_ACCESS_ON_DEMAND,
+	    .implicit = is_implicit(mr->start, mr->length, mr->access),
+	    .hugetlb = mr->access & IBV_ACCESS_HUGETLB,
+	};
+
+	if (!mr->hca->cfg.odp)
+		return -EOPNOTSUPP;
+	return odp_mr_create(mr->hca->cfg.odp, &attr, &mr->odp);
+}
+
+static uint64_t first_iova(uint64_t iova, int access)
+{
+	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+}
+
+int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
+	       int access, struct emu_mr **out)
+{
+	struct emu_hca *hca = pd->hca;
+	struct emu_mr *mr;
+	int ret;
+
+	ret = check_access(access);
+	if (!ret)
+		ret = check_range(start, length, iova, access);
+	if (ret)
+		return ret;
+	if (hca->num_mrs >= EMU_MAX_MR)
+		return -ENOMEM;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	*mr = (struct emu_mr){.hca = hca, .pd = pd, .start = start, .length = length};
+	mr->access = access;
+	mr->iova = first_iova(iova, access);
+	ret = make_memory(mr);
+	if (ret)
+		goto err_free;
+	ret = emu_key_add(hca, &mr->k);
+	if (ret)
+		goto err_memory;
+	odp_mr_set_label(mr->odp, mr->k.key, "");
+	pd->users++;
+	hca->num_mrs++;
+	*out = mr;
+	return 0;
+
+err_memory:
+	odp_mr_put(mr->odp);
+err_free:
+	free(mr);
+	return ret;
+}
+
+/* The checks of ib_uverbs_rereg_mr() */
+static int check_rereg(const struct emu_mr *mr, int flags, const struct emu_mr *want)
+{
+	int ret;
+
+	if (!flags)
+		return -EINVAL;
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+		return -EOPNOTSUPP;
+	if (mr->num_mw) /* IBTA 10.6.6.3 */
+		return -EINVAL;
+	ret = check_access(want->access);
+	if (ret || !(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
+		return ret;
+	return check_range(want->start, want->length, want->iova, want->access);
+}
+
+static bool same_memory(const struct emu_mr *a, const struct emu_mr *b)
+{
+	return a->start == b->start && a->length == b->length && a->iova == b->iova &&
+	       memory_flags(a->access) == memory_flags(b->access);
+}
+
+int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
+		 uint64_t length, uint64_t iova, int access)
+{
+	struct emu_mr want = *mr;
+	int ret;
+
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		want.access = access;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		want.pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		want.start = start;
+		want.length = length;
+		want.iova = iova;
+	}
+	ret = check_rereg(mr, flags, &want);
+	if (ret)
+		return ret;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+	    (want.access & IBV_ACCESS_ZERO_BASED))
+		want.iova = first_iova(want.iova, want.access);
+	else if (mr->access & IBV_ACCESS_ZERO_BASED)
+		want.iova = mr->start; /* its old iova is not known any more */
+	if (!same_memory(mr, &want)) {
+		ret = make_memory(&want);
+		if (ret)
+			return ret;
+		odp_mr_put(mr->odp);
+	}
+	mr->pd->users--;
+	want.pd->users++;
+	want.k.key = (mr->k.key & ~0xffu) | next_key(mr->hca, mr->k.key & 0xff);
+	*mr = want;
+	odp_mr_set_label(mr->odp, mr->k.key, "");
+	return 0;
+}
+
+int emu_mr_dereg(struct emu_mr *mr)
+{
+	if (mr->num_mw) /* rxe_dereg_mr(); IBTA 10.6.7.2.6 */
+		return -EINVAL;
+	emu_key_del(mr->hca, &mr->k);
+	odp_mr_put(mr->odp);
+	mr->pd->users--;
+	mr->hca->num_mrs--;
+	free(mr);
+	return 0;
+}
+
+uint32_t emu_mr_lkey(const struct emu_mr *mr)
+{
+	return mr->k.key;
+}
+
+uint32_t emu_mr_rkey(const struct emu_mr *mr)
+{
+	return mr->k.key;
+}
+
+struct odp_mr *emu_mr_odp(const struct emu_mr *mr)
+{
+	return mr->odp;
+}
+
+/* Is [@va, @va+@len) inside [@base, @base+@size)? No sum is made, so none can wrap. */
+bool emu_range_in(uint64_t va, uint64_t len, uint64_t base, uint64_t size)
+{
+	return va >= base && len <= size && va - base <= size - len;
+}
+
+static int mem_get(const struct emu_mr *mr, uint64_t iova, uint32_t key,
+		   struct emu_mem *out)
+{
+	*out = (struct emu_mem){.mr = odp_mr_get(mr->odp), .iova = iova, .key = key};
+	return 0;
+}
+
+static int mr_check(const struct emu_mr *mr, const struct emu_pd *pd, uint64_t va,
+		    uint64_t len, int access, struct emu_mem *out)
+{
+	if (!pd || mr->pd != pd)
+		return -EINVAL;
+	if (access & ~mr->access)
+		return -EACCES;
+	if (!emu_range_in(va, len, mr->iova, mr->length))
+		return -ERANGE;
+	return mem_get(mr, va, mr->k.key, out);
+}
+
+int emu_lkey_check(struct emu_hca *hca, const struct emu_pd *pd, uint32_t lkey,
+		   uint64_t va, uint64_t len, int access, struct emu_mem *out)
+{
+	struct emu_key *k = emu_key_find(hca, lkey);
+
+	if (!k || k->is_mw)
+		return -EINVAL;
+	return mr_check((struct emu_mr *)k, pd, va, len, access, out);
+}
+
+/* IBTA 10.6.7.2.5, and for windows of type 2B that they belong to one QP */
+static int mw_check(const struct emu_mw *mw, const struct emu_qp *qp,
+		    const struct emu_pd *pd, uint64_t va, uint64_t len, int access,
+		    struct emu_mem *out)
+{
+	bool zero_based = mw->access & IBV_ACCESS_ZERO_BASED;
+
+	if (!pd || mw->pd != pd || !mw->mr)
+		return -EINVAL;
+	if (mw->type == IBV_MW_TYPE_2 && mw->qp != qp)
+		return -EINVAL;
+	if (access & ~mw->access)
+		return -EACCES;
+	if (!emu_range_in(va, len, zero_based ? 0 : mw->addr, mw->length))
+		return -ERANGE;
+	return mem_get(mw->mr, zero_based ? mw->addr + va : va, mw->k.key, out);
+}
+
+int emu_rkey_check(struct emu_hca *hca, const struct emu_qp *qp, uint32_t rkey,
+		   uint64_t va, uint64_t len, int access, struct emu_mem *out)
+{
+	const struct emu_pd *pd = qp->type == IBV_QPT_XRC_RECV ? qp->xrc_pd : qp->pd;
+	struct emu_key *k = emu_key_find(hca, rkey);
+
+	if (!k)
+		return -EINVAL;
+	if (k->is_mw)
+		return mw_check((struct emu_mw *)k, qp, pd, va, len, access, out);
+	return mr_check((struct emu_mr *)k, pd, va, len, access, out);
+}
+
+void emu_mem_put(struct emu_mem *m)
+{
+	if (m->mr)
+		odp_mr_put(m->mr);
+	m->mr = NULL;
+}
+
+int emu_advise_find(struct emu_pd *pd, uint32_t lkey, uint64_t addr, uint64_t length,
+		    enum odp_advice advice, struct odp_mr **out)
+{
+	struct emu_key *k = emu_key_find(pd->hca, lkey);
+	struct emu_mr *mr = (struct emu_mr *)k;
+
+	if (advice > ODP_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	if (!k)
+		return -ENOENT;
+	if (k->is_mw)
+		return -EINVAL;
+	if (mr->pd != pd)
+		return -EPERM;
+	if (!(mr->access & IBV_ACCESS_ON_DEMAND))
+		return -ENOENT;
+	if (advice == ODP_PREFETCH_WRITE && !is_writable(mr->access))
+		return -EPERM;
+	if (!length)
+		return -EINVAL;
+	if (!emu_range_in(addr, length, mr->iova, mr->length))
+		return -EFAULT;
+	*out = odp_mr_get(mr->odp);
+	return 0;
+}

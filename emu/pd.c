@@ -1,0 +1,37 @@
+/*
+ * pd.c - protection domains: a number and a count of users.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/objects.h"
+
+int emu_pd_create(struct emu_hca *hca, struct emu_pd **out)
+{
+	struct emu_pd *pd;
+
+	if (hca->num_pds >= EMU_MAX_PD)
+		return -ENOMEM;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return -ENOMEM;
+	pd->hca = hca;
+	pd->num = ++hca->next_pd;
+	hca->num_pds++;
+	*out = pd;
+	return 0;
+}
+
+int emu_pd_destroy(struct emu_pd *pd)
+{
+	if (pd->users)
+		return -EBUSY;
+	pd->hca->num_pds--;
+	free(pd);
+	return 0;
+}
+
+uint32_t emu_pd_num(const struct emu_pd *pd)
+{
+	return pd->num;
+}

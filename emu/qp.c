@@ -1,0 +1,502 @@
+/*
+ * qp.c - queue pairs: creation, attributes, states.
+ *
+ * Theory of operation. A modify is checked as a whole (port, addresses, values, then the
+ * state table in qp_state.c), then applied: attributes first, then the state, then the
+ * transport is told, which so always finds qp->attr, path and mtu up to date. Nothing is
+ * changed when a check fails. Checks and their order are those of the kernel (uverbs
+ * modify_qp(), _ib_modify_qp(), rxe_qp_chk_attr()), with the limits of IBTA 11.2.5.2 that
+ * rxe leaves out: 3-bit retry counts, 5-bit RNR timer, 24-bit QPN, P_Key index, resources
+ * at the responder.
+ *
+ * A QP is flushed to ERR by a modify or by emu_qp_fail(). The transport completes what is
+ * queued. On RESET we take all entries of both rings without looking at them:
+ * producer_index stays the application's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emu/qp.h"
+
+/* Bits 0..20: all but rate limits, which are for raw packet QPs
+ * (IB_QP_ATTR_STANDARD_BITS) */
+#define STANDARD_BITS ((1 << 21) - 1)
+#define ACCESS_QP                                                                        \
+	(IBV_ACCESS_LOCAL_WRITE | EMU_ACCESS_REMOTE | IBV_ACCESS_MW_BIND |               \
+	 IBV_ACCESS_ON_DEMAND | EMU_ACCESS_OPTIONAL)
+#define PSN_MASK 0xffffffu
+
+static bool has_sq(enum ibv_qp_type type)
+{
+	return type != IBV_QPT_XRC_RECV;
+}
+
+static bool has_rq(enum ibv_qp_type type, const struct emu_srq *srq)
+{
+	return type != IBV_QPT_XRC_RECV && type != IBV_QPT_XRC_SEND && !srq;
+}
+
+/* --- creation
+ * --------------------------------------------------------------------------- */
+
+/* uverbs create_qp(), rxe_qp_chk_init() */
+static int check_type(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return 0;
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_DRIVER:
+		return -EOPNOTSUPP;
+	default:
+		return -EINVAL; /* SMI and GSI among them */
+	}
+}
+
+static int check_parts(const struct emu_qp_init *init)
+{
+	bool conn_rq = init->type != IBV_QPT_XRC_SEND && init->type != IBV_QPT_XRC_RECV;
+
+	if (init->type == IBV_QPT_XRC_RECV)
+		return init->xrcd ? 0 : -EINVAL;
+	if (!init->pd || !init->send_cq || (conn_rq && !init->recv_cq))
+		return -EINVAL;
+	/* an XRC SRQ serves XRC QPs, by its number in each request */
+	return init->srq && (init->srq->xrcd || !conn_rq) ? -EINVAL : 0;
+}
+
+static int check_cap(const struct emu_qp_init *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+
+	if (has_sq(init->type) &&
+	    (cap->max_send_wr > EMU_MAX_QP_WR || cap->max_send_sge > EMU_MAX_SGE ||
+	     cap->max_inline_data > EMU_MAX_INLINE))
+		return -EINVAL;
+	if (has_rq(init->type, init->srq) &&
+	    (cap->max_recv_wr > EMU_MAX_QP_WR || cap->max_recv_sge > EMU_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+static int check_init(const struct emu_qp_init *init)
+{
+	int ret = check_type(init->type);
+
+	if (!ret)
+		ret = check_parts(init);
+	return ret ? ret : check_cap(init);
+}
+
+/* rxe_init_sq(): SGEs and inline data share their room, so each is as large as the other.
+ */
+static int make_sq(struct emu_qp *qp)
+{
+	struct ibv_qp_cap *cap = &qp->cap;
+	uint32_t room = cap->max_send_sge * sizeof(struct rxe_sge);
+	int ret;
+
+	if (room < cap->max_inline_data)
+		room = cap->max_inline_data;
+	ret = emu_ring_create(qp->hca, qp->owner, cap->max_send_wr,
+			      sizeof(struct rxe_send_wqe) + room, &qp->sq);
+	if (ret)
+		return ret;
+	cap->max_send_wr = qp->sq.slots - 1;
+	cap->max_send_sge = room / sizeof(struct rxe_sge);
+	cap->max_inline_data = room;
+	return 0;
+}
+
+static int make_rq(struct emu_qp *qp)
+{
+	struct ibv_qp_cap *cap = &qp->cap;
+	int ret = emu_ring_create(qp->hca, qp->owner, cap->max_recv_wr,
+				  emu_recv_wqe_size(cap->max_recv_sge), &qp->rq);
+
+	if (!ret)
+		cap->max_recv_wr = qp->rq.slots - 1;
+	return ret;
+}
+
+static int make_rings(struct emu_qp *qp)
+{
+	int ret = 0;
+
+	if (has_sq(qp->type))
+		ret = make_sq(qp);
+	else
+		qp->cap.max_send_wr = qp->cap.max_send_sge = qp->cap.max_inline_data = 0;
+	if (ret)
+		return ret;
+	if (has_rq(qp->type, qp->srq))
+		ret = make_rq(qp);
+	else
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	if (ret)
+		emu_ring_destroy(qp->hca, &qp->sq);
+	return ret;
+}
+
+static void free_rings(struct emu_qp *qp)
+{
+	emu_ring_destroy(qp->hca, &qp->sq);
+	emu_ring_destroy(qp->hca, &qp->rq);
+}
+
+static void take_refs(struct emu_qp *qp, int n)
+{
+	if (qp->pd)
+		qp->pd->users += n;
+	if (qp->send_cq)
+		qp->send_cq->users += n;
+	if (qp->recv_cq)
+		qp->recv_cq->users += n;
+	if (qp->srq)
+		qp->srq->users += n;
+	if (qp->xrcd)
+		qp->xrcd->users += n;
+}
+
+/* As they are in RESET: rxe_qp_init_misc() */
+static void initial_attr(struct emu_qp *qp)
+{
+	qp->attr = (struct ibv_qp_attr){
+	    .qp_state = IBV_QPS_RESET,
+	    .path_mtu = IBV_MTU_256,
+	    .port_num = EMU_PORT,
+	};
+	qp->mtu = 256;
+	qp->path = (struct net_path){0};
+}
+
+static struct emu_qp *alloc_qp(struct emu_hca *hca, const struct emu_qp_init *init)
+{
+	struct emu_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->hca = hca;
+	qp->type = init->type;
+	qp->cap = init->cap;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->owner = init->owner;
+	qp->cookie = init->cookie;
+	if (init->type == IBV_QPT_XRC_RECV) {
+		qp->xrcd = init->xrcd;
+	} else {
+		qp->pd = init->pd;
+		qp->send_cq = init->send_cq;
+	}
+	if (init->type != IBV_QPT_XRC_RECV && init->type != IBV_QPT_XRC_SEND) {
+		qp->recv_cq = init->recv_cq;
+		qp->srq = init->srq;
+	}
+	initial_attr(qp);
+	return qp;
+}
+
+int emu_qp_create(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out)
+{
+	struct emu_qp *qp;
+	int ret = check_init(init);
+
+	if (ret)
+		return ret;
+	if (hca->qpns.used >= EMU_MAX_QP)
+		return -ENOMEM;
+	qp = alloc_qp(hca, init);
+	if (!qp)
+		return -ENOMEM;
+	ret = make_rings(qp);
+	if (ret)
+		goto err_free;
+	ret = emu_qpn_alloc(hca, qp, &qp->qpn);
+	if (ret)
+		goto err_rings;
+	ret = tr_qp_init(qp);
+	if (ret)
+		goto err_qpn;
+	take_refs(qp, 1);
+	init->cap = qp->cap;
+	*out = qp;
+	return 0;
+
+err_qpn:
+	emu_qpn_free(hca, qp->qpn);
+err_rings:
+	free_rings(qp);
+err_free:
+	free(qp);
+	return ret;
+}
+
+int emu_qp_destroy(struct emu_qp *qp)
+{
+	if (qp->mcast_groups)
+		return -EBUSY;
+	tr_qp_fini(qp);
+	emu_mw_qp_gone(qp);
+	emu_qpn_free(qp->hca, qp->qpn);
+	free_rings(qp);
+	take_refs(qp, -1);
+	free(qp);
+	return 0;
+}
+
+uint32_t emu_qp_num(const struct emu_qp *qp)
+{
+	return qp->qpn;
+}
+
+struct emu_ring_info emu_qp_sq_ring(const struct emu_qp *qp)
+{
+	return emu_ring_info(&qp->sq);
+}
+
+struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp)
+{
+	return emu_ring_info(&qp->rq);
+}
+
+/* --- modify
+ * ----------------------------------------------------------------------------- */
+
+static int check_path(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		      struct net_path *path)
+{
+	struct net_path alt;
+	int ret = 0;
+
+	if ((mask & IBV_QP_PORT) && attr->port_num != EMU_PORT)
+		return -EINVAL;
+	if (mask & IBV_QP_AV)
+		ret = emu_path_from_ah(qp->hca, &attr->ah_attr, path);
+	if (ret || !(mask & IBV_QP_ALT_PATH))
+		return ret;
+	if (attr->alt_port_num != EMU_PORT || attr->alt_timeout > 31 ||
+	    attr->alt_pkey_index)
+		return -EINVAL;
+	return emu_path_from_ah(qp->hca, &attr->alt_ah_attr, &alt);
+}
+
+static bool values_ok(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if ((mask & IBV_QP_ACCESS_FLAGS) &&
+	    (qp->type == IBV_QPT_UD ||
+	     (attr->qp_access_flags & ~(unsigned int)ACCESS_QP)))
+		return false;
+	if ((mask & IBV_QP_PATH_MTU) &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+		return false;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > EMU_MAX_RD_ATOMIC)
+		return false;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	    attr->max_dest_rd_atomic > EMU_MAX_RD_ATOMIC)
+		return false;
+	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
+		return false;
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
+		return false;
+	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
+		return false;
+	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
+		return false;
+	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > PSN_MASK)
+		return false;
+	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state > IBV_MIG_ARMED)
+		return false;
+	return !(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == 0;
+}
+
+/*
+ * The current state that is asserted must be true: IBTA 11.2.5.2 "invalid QP state". (rxe
+ * believes it.)
+ */
+static bool state_ok(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
+		return false;
+	if (!emu_qp_transition_ok(qp->type, qp->state, to, mask))
+		return false;
+	/* rxe's __qp_chk_state(): wait for the send queue to drain */
+	return !(mask & IBV_QP_STATE) || !qp->sq_draining || to == IBV_QPS_ERR ||
+	       to == IBV_QPS_RESET;
+}
+
+/*
+ * A path MTU above that of the port is accepted, as rxe does: it is the peer's that may
+ * be large. But large messages will not arrive, so say it.
+ */
+static void warn_mtu(const struct emu_qp *qp)
+{
+	if (qp->attr.path_mtu > qp->hca->mtu)
+		emu_trace(
+		    qp->hca,
+		    "QP 0x%06x: path MTU %u is above the port's %u: packets may get lost",
+		    qp->qpn, qp->mtu, 128u << qp->hca->mtu);
+}
+
+static void apply_path(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		       const struct net_path *path)
+{
+	if (mask & IBV_QP_AV) {
+		qp->attr.ah_attr = attr->ah_attr;
+		qp->path = *path;
+	}
+	if (mask & IBV_QP_ALT_PATH) {
+		qp->attr.alt_ah_attr = attr->alt_ah_attr;
+		qp->attr.alt_port_num = attr->alt_port_num;
+		qp->attr.alt_pkey_index = attr->alt_pkey_index;
+		qp->attr.alt_timeout = attr->alt_timeout;
+	}
+	if (mask & IBV_QP_PATH_MTU) {
+		qp->attr.path_mtu = attr->path_mtu;
+		qp->mtu = 128u << attr->path_mtu;
+		warn_mtu(qp);
+	}
+}
+
+static void apply_values(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_attr *a = &qp->attr;
+
+#define TAKE(bit, field)                                                                 \
+	do {                                                                             \
+		if (mask & (bit))                                                        \
+			a->field = attr->field;                                          \
+	} while (0)
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_QKEY, qkey);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_PATH_MIG_STATE, path_mig_state);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+	TAKE(IBV_QP_RQ_PSN, rq_psn);
+	TAKE(IBV_QP_SQ_PSN, sq_psn);
+	TAKE(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+#undef TAKE
+	a->rq_psn &= PSN_MASK;
+	a->sq_psn &= PSN_MASK;
+}
+
+static void empty_ring(struct emu_ring *r)
+{
+	if (r->buf)
+		ring_set_consumer(r, ring_producer(r));
+}
+
+static void enter_reset(struct emu_qp *qp)
+{
+	empty_ring(&qp->sq);
+	empty_ring(&qp->rq);
+	initial_attr(qp);
+	qp->sq_draining = false;
+	tr_qp_reset(qp);
+}
+
+static void enter_error(struct emu_qp *qp)
+{
+	qp->sq_draining = false;
+	tr_qp_to_error(qp);
+}
+
+static void enter_sqd(struct emu_qp *qp, int mask)
+{
+	if (!(mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
+		qp->attr.en_sqd_async_notify = 0;
+	qp->sq_draining = true;
+	tr_qp_to_sqd(qp);
+}
+
+/* The state has changed; qp->state is the new one. */
+static void enter(struct emu_qp *qp, int mask)
+{
+	switch (qp->state) {
+	case IBV_QPS_RESET:
+		enter_reset(qp);
+		break;
+	case IBV_QPS_RTR:
+		tr_qp_to_rtr(qp);
+		break;
+	case IBV_QPS_RTS:
+		tr_qp_to_rts(qp);
+		break;
+	case IBV_QPS_SQD:
+		enter_sqd(qp, mask);
+		break;
+	case IBV_QPS_ERR:
+		enter_error(qp);
+		break;
+	default: /* INIT: nothing runs yet */
+		break;
+	}
+}
+
+int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state from = qp->state;
+	struct net_path path;
+	int ret;
+
+	if (mask & ~STANDARD_BITS)
+		return -EOPNOTSUPP;
+	ret = check_path(qp, attr, mask, &path);
+	if (ret)
+		return ret;
+	if (!values_ok(qp, attr, mask) || !state_ok(qp, attr, mask))
+		return -EINVAL;
+	apply_path(qp, attr, mask, &path);
+	apply_values(qp, attr, mask);
+	if (mask & IBV_QP_STATE)
+		qp->state = attr->qp_state;
+	qp->attr.qp_state = qp->attr.cur_qp_state = qp->state;
+	if (qp->state != from || qp->state == IBV_QPS_RESET)
+		enter(qp, mask);
+	else if (qp->state != IBV_QPS_ERR)
+		tr_qp_attr_changed(qp);
+	return 0;
+}
+
+void emu_qp_fail(struct emu_qp *qp, int event)
+{
+	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
+		return;
+	qp->state = IBV_QPS_ERR;
+	qp->attr.qp_state = qp->attr.cur_qp_state = qp->state;
+	enter_error(qp);
+	if (event >= 0)
+		emu_event(qp->hca, (enum ibv_event_type)event, qp->cookie);
+}
+
+void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
+		  struct ibv_qp_init_attr *init)
+{
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->cap = qp->cap;
+	attr->sq_draining = qp->sq_draining;
+	tr_qp_query_psn(qp, &attr->sq_psn, &attr->rq_psn);
+	*init = (struct ibv_qp_init_attr){
+	    .cap = qp->cap,
+	    .qp_type = qp->type,
+	    .sq_sig_all = qp->sq_sig_all,
+	};
+}
+
+void emu_qp_doorbell(struct emu_qp *qp)
+{
+	tr_qp_doorbell(qp);
+}
