@@ -187,7 +187,7 @@ static int add_device(struct options *o, const char *s, size_t len, char *err,
 	 * it. */
 	if (nlen < 3 || strncmp(s, "rxe", 3))
 		return bad(err, errlen, "device name '%.*s' does not begin with rxe",
-			   show, s);
+			   nlen < 64 ? (int)nlen : 64, s);
 	if (nlen >= sizeof(o->device[0].name) || iflen >= sizeof(o->device[0].ifname))
 		return bad(err, errlen, "'%.*s': names have at most 15 bytes", show, s);
 	if (o->n_devices == OPTIONS_MAX_DEVICES)

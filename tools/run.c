@@ -1,0 +1,313 @@
+/*
+ * run.c - `urxe run`: start a program with the emulated devices.
+ *
+ * Reads the settings, makes the session directory with the generated sysfs tree, and has
+ * the program started with the preload library. What is done here is paid by every start,
+ * so it is little.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/tools.h"
+#include "verbs/netdev.h"
+#include "verbs/options.h"
+#include "verbs/sysfs.h"
+
+#define MAX_OPTIONS 32
+#define OPT_TABLE   256 /* getopt values of the table's rows begin here */
+
+static void print_help(FILE *out)
+{
+	const struct option_desc *d;
+
+	fputs(
+	    "usage: urxe run [options] [--] COMMAND [argument...]\n"
+	    "\n"
+	    "Runs COMMAND so that it finds emulated RDMA devices, named rxe0, rxe1, ...\n"
+	    "Each option has an environment variable, which holds for all runs.\n"
+	    "\n",
+	    out);
+	for (size_t i = 0; (d = options_desc(i)); i++) {
+		if (!d->name)
+			continue;
+		if (d->implied)
+			fprintf(out, "  --%s[=%s]", d->name, d->arg);
+		else
+			fprintf(out, "  --%s %s", d->name, d->arg);
+		fprintf(out, "   (%s)\n", d->env);
+		for (const char *p = d->help; p;
+		     p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+			fprintf(out, "        %.*s\n", (int)strcspn(p, "\n"), p);
+	}
+	fputs(
+	    "  --help\n"
+	    "\n"
+	    "The exit code is that of COMMAND; 127 if it is not found, 126 if it cannot "
+	    "be\n"
+	    "executed, 125 if urxe itself fails, 2 if an option or variable is wrong.\n",
+	    out);
+}
+
+/* --- settings
+ * --------------------------------------------------------------------------- */
+
+static void make_long_options(struct option *lo)
+{
+	const struct option_desc *d;
+	size_t n = 0;
+
+	for (size_t i = 0; (d = options_desc(i)) && n < MAX_OPTIONS - 2; i++) {
+		if (!d->name)
+			continue;
+		lo[n++] = (struct option){.name = d->name,
+					  .has_arg = d->implied ? optional_argument
+								: required_argument,
+					  .val = OPT_TABLE + (int)i};
+	}
+	lo[n++] = (struct option){.name = "help", .val = 'h'};
+	lo[n] = (struct option){0};
+}
+
+static int set_option(struct options *o, int row, const char *value, bool *device_given)
+{
+	const struct option_desc *d = options_desc((size_t)row);
+	char err[200];
+
+	/* The command line replaces what the environment says, and adds up by itself. */
+	if (d->repeat && !*device_given) {
+		o->n_devices = 0;
+		*device_given = true;
+	}
+	if (options_set(o, d->name, value ? value : d->implied, err, sizeof(err)))
+		return usage_error("--%s: %s", d->name, err);
+	return 0;
+}
+
+/* Parse up to the command; 0, an exit code, or -1 when help was printed. */
+static int parse(int argc, char **argv, struct options *o)
+{
+	struct option lo[MAX_OPTIONS];
+	bool device_given = false;
+	char err[200];
+	int c, rc;
+
+	options_default(o);
+	if (options_from_env(o, err, sizeof(err)))
+		return usage_error("%s", err);
+	make_long_options(lo);
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "+:h", lo, NULL)) != -1) {
+		switch (c) {
+		case 'h':
+			print_help(stdout);
+			return -1;
+		case ':':
+			return usage_error(
+			    "option '%s' needs a value (see urxe help run)",
+			    argv[optind - 1]);
+		case '?':
+			if (optopt && optopt < OPT_TABLE)
+				return usage_error(
+				    "unknown option '-%c' (see urxe help run)", optopt);
+			return usage_error("unknown option '%s' (see urxe help run)",
+					   argv[optind - 1]);
+		default:
+			rc = set_option(o, c - OPT_TABLE, optarg, &device_given);
+			if (rc)
+				return rc;
+		}
+	}
+	if (optind == argc)
+		return usage_error("no command to run (see urxe help run)");
+	return 0;
+}
+
+/*
+ * Fix the list of devices now: tree and program must agree on it even if an interface
+ * comes or goes meanwhile.
+ */
+static int choose_devices(struct options *o)
+{
+	char names[OPTIONS_MAX_DEVICES][IF_NAMESIZE];
+	int n;
+
+	if (o->n_devices)
+		return 0;
+	n = netdev_list(names, OPTIONS_MAX_DEVICES);
+	if (n < 0) {
+		usage_error("cannot list the network interfaces: %s", strerror(-n));
+		return EXIT_SETUP;
+	}
+	if (n > OPTIONS_MAX_DEVICES)
+		n = OPTIONS_MAX_DEVICES;
+	for (int i = 0; i < n; i++) {
+		snprintf(o->device[i].name, sizeof(o->device[i].name), "rxe%d", i);
+		memcpy(o->device[i].ifname, names[i], sizeof(o->device[i].ifname));
+	}
+	o->n_devices = (unsigned int)n;
+	return 0;
+}
+
+static int read_devices(struct options *o, struct sysfs_device *devs)
+{
+	for (unsigned int i = 0; i < o->n_devices; i++) {
+		int err =
+		    sysfs_device_init(&devs[i], o->device[i].name, o->device[i].ifname);
+
+		if (err == -ENODEV)
+			return usage_error(
+			    "device %s: there is no network interface '%s'",
+			    o->device[i].name, o->device[i].ifname);
+		if (err) {
+			usage_error("device %s: cannot read network interface '%s': %s",
+				    o->device[i].name, o->device[i].ifname,
+				    strerror(-err));
+			return EXIT_SETUP;
+		}
+	}
+	return 0;
+}
+
+/* --- the program's environment
+ * ---------------------------------------------------------- */
+
+static bool is_ours(const char *lib, size_t len)
+{
+	static const char name[] = "liburxe.so";
+	size_t n = sizeof(name) - 1;
+
+	return len >= n && !strncmp(lib + len - n, name, n) &&
+	       (len == n || lib[len - n - 1] == '/');
+}
+
+/*
+ * Put @lib before what is preloaded already; another liburxe.so, of an outer run, gives
+ * way. ld.so(8): the list is separated by colons or spaces.
+ */
+static int set_preload(const char *lib)
+{
+	const char *old = getenv("LD_PRELOAD");
+	size_t len = strlen(lib);
+	char *value, *p;
+	int rc;
+
+	value = malloc(len + (old ? strlen(old) : 0) + 2);
+	if (!value)
+		return -ENOMEM;
+	p = stpcpy(value, lib);
+	while (old && *old) {
+		size_t n = strcspn(old, ": ");
+
+		if (n && !is_ours(old, n)) {
+			*p++ = ':';
+			p = mempcpy(p, old, n);
+		}
+		old += n + (old[n] != '\0');
+	}
+	*p = '\0';
+	rc = setenv("LD_PRELOAD", value, 1) ? -errno : 0;
+	free(value);
+	return rc;
+}
+
+/* A path that LD_PRELOAD cannot hold gets a link without colons and spaces. */
+static int preload_name(const struct session *s, char path[PATH_MAX])
+{
+	char link[sizeof(s->dir) + 16];
+	int err = preload_path(path);
+
+	if (err || !strpbrk(path, ": "))
+		return err;
+	snprintf(link, sizeof(link), "%s/liburxe.so", s->dir);
+	if (symlink(path, link))
+		return -errno;
+	strcpy(path, link);
+	return 0;
+}
+
+static int prepare(struct options *o, const struct sysfs_device *devs,
+		   const struct session *s)
+{
+	char lib[PATH_MAX], err[PATH_MAX + 64];
+	int rc;
+
+	if (sysfs_write_tree(s->dir, devs, o->n_devices, err, sizeof(err))) {
+		usage_error("%s", err);
+		return EXIT_SETUP;
+	}
+	snprintf(o->dir, sizeof(o->dir), "%s", s->dir);
+	rc = preload_name(s, lib);
+	if (rc) {
+		usage_error("liburxe.so: %s", strerror(-rc));
+		return EXIT_SETUP;
+	}
+	rc = options_to_env(o);
+	if (!rc)
+		rc = set_preload(lib);
+	if (rc) {
+		usage_error("cannot set the environment: %s", strerror(-rc));
+		return EXIT_SETUP;
+	}
+	return 0;
+}
+
+/* --- the run
+ * ---------------------------------------------------------------------------- */
+
+/* End as the program ended, so that a shell sees the same. */
+static void die_by(int sig)
+{
+	const struct rlimit none = {0};
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none); /* the program has dumped its own */
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	raise(sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int run(int argc, char **argv)
+{
+	static struct sysfs_device devs[OPTIONS_MAX_DEVICES];
+	static struct options o;
+	struct session s;
+	bool leftover = false;
+	int sig = 0, rc;
+
+	rc = parse(argc, argv, &o);
+	if (rc)
+		return rc < 0 ? 0 : rc;
+	rc = choose_devices(&o);
+	if (!rc)
+		rc = read_devices(&o, devs);
+	if (rc)
+		return rc;
+	if (session_create(&s))
+		return EXIT_SETUP;
+	rc = prepare(&o, devs, &s);
+	if (!rc)
+		rc = supervise(argv + optind, &sig, &leftover);
+	if (leftover)
+		session_linger(&s);
+	else
+		session_remove(&s);
+	if (sig)
+		die_by(sig);
+	return rc;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run a program with emulated RDMA devices",
+    .run = run,
+    .help = print_help,
+};

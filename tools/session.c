@@ -1,0 +1,167 @@
+/*
+ * session.c - the private directory of a run: where it is, its beginning and its end.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/tools.h"
+
+#define LINGER_MAX 64 /* processes that are waited for at a time */
+
+static int make_in(struct session *s, const char *parent)
+{
+	int n = snprintf(s->dir, sizeof(s->dir), "%s/urxe-XXXXXX", parent);
+
+	/* Sockets below it must have names that fit, and LD_PRELOAD no colons or spaces.
+	 */
+	if (n > 80 || *parent != '/' || strpbrk(parent, ": "))
+		return -EINVAL;
+	return mkdtemp(s->dir) ? 0 : -errno;
+}
+
+int session_create(struct session *s)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char path[sizeof(s->dir) + 8];
+	int err;
+
+	if (!runtime || !*runtime || make_in(s, runtime)) {
+		err = make_in(s, "/tmp");
+		if (err) {
+			usage_error("cannot make a directory in /tmp: %s",
+				    strerror(-err));
+			return err;
+		}
+	}
+	snprintf(path, sizeof(path), "%s/stat", s->dir);
+	if (mkdir(path, 0700)) {
+		err = -errno;
+		usage_error("%s: %s", path, strerror(errno));
+		return err;
+	}
+	return 0;
+}
+
+/* Remove what is in the directory @fd, which is closed. */
+static void empty(int fd)
+{
+	DIR *d = fdopendir(fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		int sub;
+
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (unlinkat(fd, e->d_name, 0) == 0 || errno != EISDIR)
+			continue;
+		sub = openat(fd, e->d_name,
+			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (sub >= 0)
+			empty(sub);
+		unlinkat(fd, e->d_name, AT_REMOVEDIR);
+	}
+	if (d)
+		closedir(d);
+}
+
+void session_remove(const struct session *s)
+{
+	int fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		empty(fd);
+	rmdir(s->dir);
+}
+
+/* --- descendants that outlive the program
+ * ------------------------------------------------ */
+
+/* Has the process of this /proc entry the variable @want in its environment? */
+static bool has_variable(int proc, const char *pid, const char *want)
+{
+	char path[300], *line = NULL;
+	size_t size = 0;
+	bool found = false;
+	FILE *f;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/environ", pid);
+	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	while (f && !found && getdelim(&line, &size, '\0', f) > 0)
+		found = !strcmp(line, want);
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* pidfds of the processes of the session; how many */
+static int find_users(const char *want, struct pollfd *fds)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *e;
+	int n = 0;
+
+	while (proc && n < LINGER_MAX && (e = readdir(proc))) {
+		pid_t pid = (pid_t)atoi(e->d_name);
+		int fd;
+
+		if (pid <= 0 || pid == getpid() ||
+		    !has_variable(dirfd(proc), e->d_name, want))
+			continue;
+		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		if (fd >= 0)
+			fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	}
+	if (proc)
+		closedir(proc);
+	return n;
+}
+
+static void linger(const struct session *s)
+{
+	struct pollfd fds[LINGER_MAX];
+	char want[sizeof(s->dir) + 16];
+	int n;
+
+	snprintf(want, sizeof(want), "URXE_DIR=%s", s->dir);
+	while ((n = find_users(want, fds)) > 0) {
+		/* One at a time: a process that has ended stays readable. */
+		for (int i = 0; i < n; i++) {
+			while (poll(&fds[i], 1, -1) < 0 && errno == EINTR)
+				;
+			close(fds[i].fd);
+		}
+	}
+	session_remove(s);
+}
+
+void session_linger(const struct session *s)
+{
+	pid_t pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return;
+	/* Nobody must wait for this process because of a pipe or a terminal. */
+	unsetenv("URXE_DIR");
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (chdir("/"))
+		_exit(1);
+	close_range(0, ~0u, 0);
+	linger(s);
+	_exit(0);
+}

@@ -1,0 +1,65 @@
+/*
+ * tools.h - the commands of the command line, and what they share.
+ */
+#ifndef URXE_TOOLS_TOOLS_H
+#define URXE_TOOLS_TOOLS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Exit codes: those of env(1), nice(1) and the shell */
+enum {
+	EXIT_USAGE = 2,		 /* an option, an argument or a variable is wrong */
+	EXIT_SETUP = 125,	 /* urxe itself failed */
+	EXIT_NOT_RUNNABLE = 126, /* the command was found and cannot be executed */
+	EXIT_NOT_FOUND = 127,
+};
+
+/*
+ * struct command - argv[0] is the command's name
+ * @run:	returns the exit code
+ * @help:	prints what `urxe help NAME` shows
+ */
+struct command {
+	const char *name;
+	const char *summary;
+	int (*run)(int argc, char **argv);
+	void (*help)(FILE *out);
+};
+
+extern const struct command command_run, command_doctor;
+
+/* One line "urxe: ..." on stderr; returns EXIT_USAGE */
+int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * struct session - the private directory of one run
+ * @dir:	holds the generated sysfs tree and the sockets of `urxe stat`
+ */
+struct session {
+	char dir[200]; /* the sockets' names must fit into sockaddr_un */
+};
+
+/* session_create - 0, or -errno with a line on stderr */
+int session_create(struct session *s);
+void session_remove(const struct session *s);
+/*
+ * session_linger - remove the directory when the last process that has it in its
+ * environment is gone; does not block (a process of its own waits)
+ */
+void session_linger(const struct session *s);
+
+/*
+ * supervise - run @argv as the child of this process until it ends: signals go to it,
+ * stops and exit status come from it. @leftover: set when descendants of it are still
+ * there.
+ *
+ * The exit code; @signal is the signal that ended it, or 0.
+ */
+int supervise(char **argv, int *signal, bool *leftover);
+
+/* preload_path - absolute path of liburxe.so; 0 or -errno */
+int preload_path(char path[PATH_MAX]);
+
+#endif

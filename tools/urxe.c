@@ -1,0 +1,85 @@
+/*
+ * urxe.c - the command line: chooses the command.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "tools/tools.h"
+
+static const struct command *const commands[] = {
+    &command_run,
+    &command_doctor,
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+int usage_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("urxe: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static void print_help(FILE *out)
+{
+	fputs("urxe - run RDMA programs on an emulated network card, without hardware\n"
+	      "\n"
+	      "usage: urxe COMMAND [options]\n"
+	      "\n",
+	      out);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(out, "  urxe %-8s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\n"
+	      "  urxe help COMMAND   options of a command\n"
+	      "  urxe --version\n"
+	      "\n"
+	      "Example: urxe run --stats ibv_rc_pingpong -o\n",
+	      out);
+}
+
+static int help(int argc, char **argv)
+{
+	const struct command *c;
+
+	if (argc < 2) {
+		print_help(stdout);
+		return 0;
+	}
+	c = find(argv[1]);
+	if (!c)
+		return usage_error("unknown command '%s' (see urxe --help)", argv[1]);
+	c->help(stdout);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name)
+		return usage_error("no command given (see urxe --help)");
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
+		return help(argc - 1, argv + 1);
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		printf("urxe %s\n", URXE_VERSION);
+		return 0;
+	}
+	c = find(name);
+	if (!c)
+		return usage_error("unknown %s '%s' (see urxe --help)",
+				   *name == '-' ? "option" : "command", name);
+	return c->run(argc - 1, argv + 1);
+}
