@@ -82,8 +82,9 @@ static void make_parents(struct tree *t)
 __attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char *text,
 						      const char *fmt, ...)
 {
-	va_list ap;
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
 	ssize_t len = (ssize_t)strlen(text);
+	va_list ap;
 	int fd;
 
 	if (t->err)
@@ -91,10 +92,14 @@ __attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char
 	va_start(ap, fmt);
 	set_path(t, fmt, ap);
 	va_end(ap);
-	make_parents(t);
-	if (t->err)
-		return;
-	fd = openat(t->fd, t->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	/* Most files have siblings already: parents are made only when they are missing. */
+	fd = openat(t->fd, t->path, flags, 0644);
+	if (fd < 0 && errno == ENOENT) {
+		make_parents(t);
+		if (t->err)
+			return;
+		fd = openat(t->fd, t->path, flags, 0644);
+	}
 	if (fd < 0 || write(fd, text, (size_t)len) != len)
 		t->err = errno ? -errno : -EIO;
 	if (fd >= 0)
