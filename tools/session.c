@@ -28,20 +28,30 @@ static int make_in(struct session *s, const char *parent)
 	return mkdtemp(s->dir) ? 0 : -errno;
 }
 
+/* Memory file systems first: the tree has some hundred files. */
+static int make_somewhere(struct session *s)
+{
+	const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
+		if (!parents[i] || !*parents[i])
+			continue;
+		err = make_in(s, parents[i]);
+		if (!err)
+			return 0;
+	}
+	usage_error("cannot make a directory in /tmp: %s", strerror(-err));
+	return err;
+}
+
 int session_create(struct session *s)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char path[sizeof(s->dir) + 8];
-	int err;
+	int err = make_somewhere(s);
 
-	if (!runtime || !*runtime || make_in(s, runtime)) {
-		err = make_in(s, "/tmp");
-		if (err) {
-			usage_error("cannot make a directory in /tmp: %s",
-				    strerror(-err));
-			return err;
-		}
-	}
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), "%s/stat", s->dir);
 	if (mkdir(path, 0700)) {
 		err = -errno;
