@@ -477,7 +477,7 @@ void emu_qp_fail(struct emu_qp *qp, int event)
 	qp->state = IBV_QPS_ERR;
 	qp->attr.qp_state = qp->attr.cur_qp_state = qp->state;
 	enter_error(qp);
-	if (event >= 0)
+	if (event)
 		emu_event(qp->hca, (enum ibv_event_type)event, qp->cookie);
 }
 

@@ -49,10 +49,9 @@ struct emu_qp {
 };
 
 /*
- * emu_qp_fail - the transport found a fatal error: the QP enters ERR, its queues are
- * flushed, and
- * @event is raised if it is not -1 (enum ibv_event_type begins with 0, CQ_ERR). Nothing
- * happens in RESET and when the QP is in ERR already.
+ * emu_qp_fail - the transport found a fatal error: the QP enters ERR, its queues are flushed;
+ * @event raised if not 0 (enum ibv_event_type; 0 is CQ_ERR, no event of a QP). Nothing happens in
+ * RESET, and when the QP is in ERR already.
  */
 void emu_qp_fail(struct emu_qp *qp, int event);
 
