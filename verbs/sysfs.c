@@ -92,7 +92,8 @@ __attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char
 	va_start(ap, fmt);
 	set_path(t, fmt, ap);
 	va_end(ap);
-	/* Most files have siblings already: parents are made only when they are missing. */
+	/* Most files have siblings already: parents are made only when they are missing.
+	 */
 	fd = openat(t->fd, t->path, flags, 0644);
 	if (fd < 0 && errno == ENOENT) {
 		make_parents(t);
@@ -158,20 +159,50 @@ static const char *phys_state_text(bool up)
 	return up ? "5: LinkUp\n" : "3: Disabled\n";
 }
 
+/*
+ * The same content as @first, which exists: a link costs less than a file, and nearly all
+ * entries of the GID table are empty.
+ */
+static void put_same(struct tree *t, const char *first, const char *dir, unsigned int i)
+{
+	if (t->err)
+		return;
+	snprintf(t->path, sizeof(t->path), "%s/%u", dir, i);
+	if (linkat(t->fd, first, t->fd, t->path, 0))
+		t->err = -errno;
+}
+
+/* The unused entries of one column of the GID table, from @i on */
+static void write_unused_gids(struct tree *t, const char *port, const char *column,
+			      const char *text, unsigned int i)
+{
+	char dir[200], first[220];
+
+	if (i >= EMU_GID_TABLE_LEN)
+		return;
+	snprintf(dir, sizeof(dir), "%s/%s", port, column);
+	snprintf(first, sizeof(first), "%s/%u", dir, i);
+	put(t, text, "%s", first);
+	while (++i < EMU_GID_TABLE_LEN)
+		put_same(t, first, dir, i);
+}
+
 static void write_gids(struct tree *t, const char *port, const struct sysfs_device *d)
 {
 	static const struct net_ip none;
 	char text[64], ndev[32];
 
 	snprintf(ndev, sizeof(ndev), "%s\n", d->ifname);
-	for (unsigned int i = 0; i < EMU_GID_TABLE_LEN; i++) {
-		bool used = i < d->n_gids;
-
-		format_gid(used ? &d->gid[i] : &none, text, sizeof(text));
+	for (unsigned int i = 0; i < d->n_gids; i++) {
+		format_gid(&d->gid[i], text, sizeof(text));
 		put(t, text, "%s/gids/%u", port, i);
-		put(t, used ? "RoCE v2\n" : "", "%s/gid_attrs/types/%u", port, i);
-		put(t, used ? ndev : "", "%s/gid_attrs/ndevs/%u", port, i);
+		put(t, "RoCE v2\n", "%s/gid_attrs/types/%u", port, i);
+		put(t, ndev, "%s/gid_attrs/ndevs/%u", port, i);
 	}
+	format_gid(&none, text, sizeof(text));
+	write_unused_gids(t, port, "gids", text, d->n_gids);
+	write_unused_gids(t, port, "gid_attrs/types", "", d->n_gids);
+	write_unused_gids(t, port, "gid_attrs/ndevs", "", d->n_gids);
 }
 
 static void write_port(struct tree *t, const char *port, const struct sysfs_device *d)
