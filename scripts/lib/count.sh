@@ -1,0 +1,42 @@
+# count.sh - add up results. Sourced; sets passed, failed, skipped. Needs deps.sh and ROOT.
+
+passed=0
+failed=0
+skipped=0
+
+# count_meson FILE - the log of `meson test`, one JSON object a line
+count_meson() {
+	local result
+	[ -s "$1" ] || return 1
+	while read -r result; do
+		case $result in
+		OK | EXPECTEDFAIL) passed=$((passed + 1)) ;;
+		SKIP) skipped=$((skipped + 1)) ;;
+		*) failed=$((failed + 1)) ;;
+		esac
+	done < <(jq -r .result "$1")
+}
+
+# run_interop BUILD - make the guest, run the suite against it
+run_interop() {
+	local here=$ROOT/tests/interop guest=$1/guest log=$1/interop.log rc counts
+	rm -f "$log"
+	"$here/make-guest" "$guest"
+	rc=$?
+	if [ $rc = 0 ]; then
+		timeout 3000 "$here/interop.py" "$guest" "$1/tools/urxe" | tee "$log"
+		rc=${PIPESTATUS[0]}
+	fi
+	counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed.*/\1 \2/p' "$log" 2>/dev/null |
+		tail -n 1)
+	if [ $rc = 77 ]; then
+		skipped=$((skipped + 1))
+	elif [ -n "$counts" ]; then
+		passed=$((passed + ${counts% *}))
+		failed=$((failed + ${counts#* }))
+		# Every case passed and yet it failed: something beside the cases
+		[ $rc = 0 ] || [ "${counts#* }" != 0 ] || failed=$((failed + 1))
+	else
+		failed=$((failed + 1))
+	fi
+}

@@ -1,0 +1,76 @@
+# deps.sh - what urxe needs from the distribution, and how it gets there. Sourced.
+#
+# Needs: log(), die() are defined here for all scripts.
+
+log() {
+	printf '%s\n' "$*" >&2
+}
+
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# To build
+BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
+	libibverbs-dev libisal-dev liburing-dev libjson-c-dev"
+# To run programs: the distribution's own RDMA user space
+RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
+# To test; jq reads reports, tshark checks packets
+TEST_PACKAGES="check uthash-dev librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
+	tshark jq iproute2 util-linux procps libseccomp-dev"
+
+# missing_packages PACKAGE... - those that are not installed
+missing_packages() {
+	local p
+	for p in "$@"; do
+		[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] ||
+			printf '%s ' "$p"
+	done
+}
+
+# install_packages PACKAGE... - make them available; only what is missing is touched
+install_packages() {
+	local missing sudo=
+	command -v dpkg-query >/dev/null ||
+		die "this is no Debian-like system; install by hand: $*"
+	missing=$(missing_packages "$@")
+	[ -n "$missing" ] || return 0
+	if [ "$(id -u)" != 0 ]; then
+		sudo=$(command -v sudo) ||
+			die "packages are missing and this is neither root nor is there sudo; as root: apt-get install $missing"
+	fi
+	log "Installing: $missing"
+	# The lists of a fresh image are empty or old; an update is needed only then.
+	# shellcheck disable=SC2086
+	apt_get install $missing || { apt_get update && apt_get install $missing; } ||
+		die "apt-get could not install: $missing"
+}
+
+# apt_get COMMAND... - quiet unless it fails, never asks
+apt_get() {
+	local out rc
+	out=$($sudo env DEBIAN_FRONTEND=noninteractive apt-get -y -q \
+		-o Dpkg::Use-Pty=0 --no-install-recommends "$@" </dev/null 2>&1)
+	rc=$?
+	[ $rc = 0 ] || printf '%s\n' "$out" >&2
+	return $rc
+}
+
+# build_in DIR [meson option...] - configure once, then build
+build_in() {
+	local dir=$1
+	shift
+	if [ ! -e "$dir/build.ninja" ]; then
+		rm -rf "$dir"
+		meson setup "$@" "$dir" "$ROOT" >"$dir.log" 2>&1 || {
+			cat "$dir.log" >&2
+			die "configuration failed"
+		}
+		mv "$dir.log" "$dir/setup.log"
+	fi
+	ninja -C "$dir" >"$dir/ninja.log" 2>&1 || {
+		tail -n 60 "$dir/ninja.log" >&2
+		die "the build failed; all of its output is in $dir/ninja.log"
+	}
+}
