@@ -1,8 +1,8 @@
 /*
  * transport.h - the transport as the rest of emu/ sees it (inside emu/ only).
  *
- * requester.c turns send WQEs into request packets, completer.c takes responses and retires
- * WQEs, responder.c executes requests; transport.c receives, schedules and times.
+ * requester.c turns send WQEs into request packets, completer.c takes responses and
+ * retires WQEs, responder.c executes requests; transport.c receives, schedules and times.
  */
 #ifndef URXE_EMU_TRANSPORT_H
 #define URXE_EMU_TRANSPORT_H
@@ -26,12 +26,13 @@ void tr_hca_fini(struct emu_hca *hca);
 int tr_qp_init(struct emu_qp *qp);
 void tr_qp_fini(struct emu_qp *qp);
 /*
- * Changes of state; qp->attr, path and mtu are up to date, qp->state is the new one when they are
- * called. reset: forget everything, rings were emptied by the caller. rtr: the responder starts
- * at attr.rq_psn. rts: the requester starts at attr.sq_psn (from SQD: goes on). sqd: stop taking
- * WQEs; when all that were started are complete clear qp->sq_draining and, if
- * attr.en_sqd_async_notify, raise IBV_EVENT_SQ_DRAINED. sqe: UC/UD send error, flush SQ only.
- * error: complete everything with IBV_WC_WR_FLUSH_ERR, SQ and RQ in order.
+ * Changes of state; qp->attr, path and mtu are up to date, qp->state is the new one when
+ * they are called. reset: forget everything, rings were emptied by the caller. rtr: the
+ * responder starts at attr.rq_psn. rts: the requester starts at attr.sq_psn (from SQD:
+ * goes on). sqd: stop taking WQEs; when all that were started are complete clear
+ * qp->sq_draining and, if attr.en_sqd_async_notify, raise IBV_EVENT_SQ_DRAINED. sqe:
+ * UC/UD send error, flush SQ only. error: complete everything with IBV_WC_WR_FLUSH_ERR,
+ * SQ and RQ in order.
  */
 void tr_qp_reset(struct emu_qp *qp);
 void tr_qp_to_rtr(struct emu_qp *qp);

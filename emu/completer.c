@@ -1,0 +1,438 @@
+/*
+ * completer.c - takes responses and retires send WQEs (IBTA vol. 1, 9.7.6).
+ *
+ * Theory of operation
+ * -------------------
+ * The truth about progress is one number, @una: all PSNs before it are done. It moves in
+ * order only. A response for PSN p says two things:
+ *
+ * - everything before p was executed (9.7.5.1.2 coalescing). SENDs and WRITEs before p
+ * are thereby done. A READ or atomic before p is not: its data did not come, so a
+ * response was lost, and it must be asked for again ("implied NAK", 9.7.6.1.2).
+ * - something about p: acknowledged, READ data, not ready, error.
+ *
+ * comp_rx() therefore moves @una to p as far as it goes; only if it arrives there, the
+ * response is looked at. WQEs are complete when @una is behind their last PSN, and they
+ * are completed from the head on, which makes the order of completions that of the queue
+ * (10.8.6).
+ *
+ * Losses are noticed by a NAK, an implied NAK, or the timer, and all are cured by
+ * req_rewind(), which costs one of retry_cnt. Progress gives the budget back. An implied
+ * NAK is concluded once only, from the first response that shows it: those under way
+ * behind it show the same.
+ *
+ * The window halves with each loss and grows by one packet for each full window
+ * acknowledged, as several QPs may share a receive buffer that is smaller than the sum of
+ * their windows.
+ */
+#include "emu/tr_qp.h"
+
+static struct tr_qp *of_ack_timer(struct tr_timer *timer)
+{
+	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, req.ack_timer));
+}
+
+/* --- completions ------------------------------------------------------------ */
+
+/* One completion of the send queue; the slot is free before the application can know of
+ * it */
+static void complete(struct emu_qp *qp, uint64_t wr_id, uint32_t wr_opcode, uint32_t len,
+		     enum ibv_wc_status status, bool signaled)
+{
+	struct ib_uverbs_wc wc = {
+	    .wr_id = wr_id,
+	    .status = status,
+	    .opcode = wqe_wc_opcode(wr_opcode),
+	    .byte_len = len,
+	    .qp_num = qp->qpn,
+	    .port_num = EMU_PORT,
+	};
+
+	ring_set_consumer(&qp->sq, qp->sq.local + 1);
+	/* 10.7.3.1: an error is reported even of an unsignaled request */
+	if (!signaled && status == IBV_WC_SUCCESS)
+		return;
+	if (emu_cq_post(qp->send_cq, &wc, status != IBV_WC_SUCCESS) &&
+	    qp->state != IBV_QPS_ERR)
+		emu_qp_fail(qp, IBV_EVENT_QP_FATAL);
+}
+
+/* The head is done, one way or the other: it leaves. False when that made the QP fail. */
+static bool complete_head(struct tr_qp *t, enum ibv_wc_status status)
+{
+	struct tr_req *req = &t->req;
+	struct emu_qp *qp = t->qp;
+	struct tr_wqe w = *req_wqe(req, req->head);
+
+	if (req->cur == req->head) {
+		req->cur++;
+		req->cur_psn = 0;
+		req->sg_psn = UINT32_MAX;
+	}
+	req->head++;
+	if (w.kind == WQE_SEND && status == IBV_WC_SUCCESS)
+		qp->hca->counter[EMU_CNT_RDMA_SEND]++;
+	complete(qp, w.wr_id, w.opcode, w.length, status, w.signaled);
+	return req->state != REQ_OFF;
+}
+
+/* IBTA 10.3.1: an error of the send queue stops an unreliable QP's sending only */
+static void send_queue_failed(struct emu_qp *qp)
+{
+	if (qp->type == IBV_QPT_UC || qp->type == IBV_QPT_UD) {
+		qp->state = IBV_QPS_SQE;
+		comp_flush(tr_of(qp));
+	} else {
+		emu_qp_fail(qp, -1);
+	}
+}
+
+void comp_fail(struct tr_qp *t, enum ibv_wc_status status)
+{
+	if (t->req.head == t->req.tail)
+		return;
+	if (complete_head(t, status))
+		send_queue_failed(t->qp);
+}
+
+static void check_drained(struct tr_qp *t)
+{
+	struct emu_qp *qp = t->qp;
+
+	if (!t->req.no_new || t->req.head != t->req.tail || !qp->sq_draining)
+		return;
+	qp->sq_draining = false;
+	if (qp->attr.en_sqd_async_notify)
+		emu_event(qp->hca, IBV_EVENT_SQ_DRAINED, qp->cookie);
+}
+
+void comp_retire(struct tr_qp *t)
+{
+	struct tr_req *req = &t->req;
+	struct tr_wqe *w;
+
+	while (req->head != req->tail) {
+		w = req_wqe(req, req->head);
+		if (w->state == WQE_FAILED) {
+			comp_fail(t, w->status);
+			return;
+		}
+		if (wqe_local(w) ? w->state != WQE_DONE
+				 : psn_diff(req->una, w->first_psn) < w->npsn)
+			break;
+		if (!complete_head(t, IBV_WC_SUCCESS))
+			return;
+	}
+	check_drained(t);
+}
+
+/* IBTA 10.8.5.2: flush what is in flight, then what is in the ring */
+void comp_flush(struct tr_qp *t)
+{
+	struct tr_req *req = &t->req;
+	struct emu_qp *qp = t->qp;
+	uint32_t n;
+
+	req_enter(t, REQ_OFF, 0);
+	while (req->head != req->tail)
+		complete_head(t, IBV_WC_WR_FLUSH_ERR);
+	/* the count first: the application may go on posting; and a full CQ ends it early
+	 */
+	for (n = ring_count_from(&qp->sq, qp->sq.local);
+	     n && ring_count_from(&qp->sq, qp->sq.local); n--)
+		complete(qp, wqe_wr_id(qp, qp->sq.local),
+			 wqe_ring_opcode(qp, qp->sq.local), 0, IBV_WC_WR_FLUSH_ERR, true);
+	req->una = req->max_psn = req->next_psn;
+}
+
+/* --- progress and loss -------------------------------------------------------- */
+
+static void grow_window(struct tr_req *req, uint32_t n)
+{
+	if (req->window == req->window_max)
+		return;
+	req->grown += n;
+	if (req->grown < req->window)
+		return;
+	req->grown = 0;
+	req->window++;
+}
+
+/* @una moved by @n packets: retire, give back budgets, let the requester go on. */
+static void progress(struct tr_qp *t, uint32_t n)
+{
+	struct tr_req *req = &t->req;
+
+	req->recovering = false;
+	req->retry_left = t->qp->attr.retry_cnt;
+	req->rnr_left = t->qp->attr.rnr_retry;
+	req->rnr_naks = req->timeouts = 0;
+	grow_window(req, n);
+	comp_retire(t);
+	if (req->state == REQ_OFF)
+		return;
+	/* an acknowledge of what was sent before going back: no need to send it again */
+	if (roce_psn_cmp(req->una, req_cur_psn(req)) > 0)
+		req_rewind(t);
+	if (req->state == REQ_RUN) {
+		req_arm_ack_timer(t);
+		tr_sched(t);
+	}
+}
+
+static void retry(struct tr_qp *t)
+{
+	struct emu_hca *hca = t->qp->hca;
+	struct tr_req *req = &t->req;
+
+	if (!req->retry_left) {
+		hca->counter[EMU_CNT_RETRY_EXCEEDED]++;
+		emu_trace(
+		    hca,
+		    "QP 0x%06x: IBV_WC_RETRY_EXC_ERR: no answer from QP 0x%06x to PSN %u "
+		    "after %u retries (timeout %u, retry_cnt %u)",
+		    t->qp->qpn, t->qp->attr.dest_qp_num, req->una, t->qp->attr.retry_cnt,
+		    t->qp->attr.timeout, t->qp->attr.retry_cnt);
+		comp_fail(t, IBV_WC_RETRY_EXC_ERR);
+		return;
+	}
+	req->retry_left--;
+	hca->counter[EMU_CNT_COMP_RETRY]++;
+	req->window = req->window / 2 > TR_WINDOW_MIN ? req->window / 2 : TR_WINDOW_MIN;
+	req->grown = 0;
+	req_rewind(t);
+	req_arm_ack_timer(t);
+}
+
+void comp_timeout(struct tr_timer *timer)
+{
+	struct tr_qp *t = of_ack_timer(timer);
+
+	if (t->req.state == REQ_OFF || t->req.una == t->req.max_psn)
+		return;
+	t->req.timeouts++;
+	t->req.recovering = false;
+	retry(t);
+}
+
+static void implied_nak(struct tr_qp *t)
+{
+	if (t->req.recovering || t->req.state != REQ_RUN)
+		return;
+	t->req.recovering = true;
+	retry(t);
+}
+
+/*
+ * Acknowledge SENDs and WRITEs before @psn. False when a READ or atomic is in between,
+ * whose response did not come; *@n: by how many packets @una moved.
+ */
+static bool advance(struct tr_req *req, uint32_t psn, uint32_t *n)
+{
+	uint32_t i = req->head, left;
+	const struct tr_wqe *w;
+
+	*n = 0;
+	for (; req->una != psn && i != req->tail; i++) {
+		w = req_wqe(req, i);
+		if (wqe_local(w))
+			continue;
+		left = psn_diff(roce_psn_add(w->first_psn, w->npsn), req->una);
+		if (left && wqe_nonposted(w))
+			return false;
+		if (left > psn_diff(psn, req->una))
+			left = psn_diff(psn, req->una);
+		req->una = roce_psn_add(req->una, left);
+		*n += left;
+	}
+	return req->una == psn;
+}
+
+/* The WQE that has PSN @una */
+static struct tr_wqe *wqe_at_una(struct tr_req *req)
+{
+	uint32_t i;
+	struct tr_wqe *w;
+
+	for (i = req->head; i != req->tail; i++) {
+		w = req_wqe(req, i);
+		if (!wqe_local(w) && psn_diff(req->una, w->first_psn) < w->npsn)
+			return w;
+	}
+	return NULL;
+}
+
+/* --- what a response says ------------------------------------------------------ */
+
+static void rnr_nak(struct tr_qp *t, uint8_t timer)
+{
+	struct emu_hca *hca = t->qp->hca;
+	struct tr_req *req = &t->req;
+
+	if (req->state != REQ_RUN)
+		return;
+	hca->counter[EMU_CNT_RCV_RNR]++;
+	req->rnr_naks++;
+	if (t->qp->attr.rnr_retry != 7) {
+		if (!req->rnr_left) {
+			hca->counter[EMU_CNT_RNR_RETRY_EXCEEDED]++;
+			emu_trace(
+			    hca,
+			    "QP 0x%06x: IBV_WC_RNR_RETRY_EXC_ERR: QP 0x%06x was not "
+			    "ready "
+			    "%u times: it has no receive request, or its memory was "
+			    "being "
+			    "faulted in (ODP); rnr_retry is %u, 7 would be for ever",
+			    t->qp->qpn, t->qp->attr.dest_qp_num, req->rnr_naks,
+			    t->qp->attr.rnr_retry);
+			comp_fail(t, IBV_WC_RNR_RETRY_EXC_ERR);
+			return;
+		}
+		req->rnr_left--;
+	}
+	req_rewind(t);
+	req_enter(t, REQ_RNR, hca->now + tr_rnr_ns(timer));
+}
+
+static void nak(struct tr_qp *t, uint8_t code)
+{
+	static const uint8_t status[] = {
+	    [ROCE_NAK_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
+	    [ROCE_NAK_REMOTE_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+	    [ROCE_NAK_REMOTE_OP] = IBV_WC_REM_OP_ERR,
+	};
+
+	if (code == ROCE_NAK_PSN) {
+		t->qp->hca->counter[EMU_CNT_RCV_SEQ_ERR]++;
+		/* a copy of a NAK that was obeyed: nothing was sent since */
+		if (t->req.state == REQ_RUN && req_cur_psn(&t->req) != t->req.una)
+			retry(t);
+		return;
+	}
+	comp_fail(t, code < sizeof(status) ? status[code] : IBV_WC_BAD_RESP_ERR);
+}
+
+static void acknowledge(struct tr_qp *t, const struct roce_hdr *h, struct tr_wqe *w)
+{
+	struct tr_req *req = &t->req;
+
+	switch (h->syndrome & ROCE_AETH_TYPE_MASK) {
+	case ROCE_AETH_ACK:
+		/* of a READ or atomic it says nothing: the answer to that is data */
+		if (wqe_nonposted(w))
+			return;
+		req->una = roce_psn_add(req->una, 1);
+		progress(t, 1);
+		break;
+	case ROCE_AETH_RNR:
+		rnr_nak(t, h->syndrome & 0x1f);
+		break;
+	case ROCE_AETH_NAK:
+		nak(t, h->syndrome & 0x1f);
+		break;
+	default:
+		/* reserved: dropped (9.7.5.2) */
+		break;
+	}
+}
+
+/* Data for @w came: where it goes. False when @una stays. */
+static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32_t len,
+		  uint64_t rest)
+{
+	struct odp_access acc = {.now = t->qp->hca->now};
+	struct tr_sg sg;
+	uint32_t seq;
+	int err;
+
+	if (!len)
+		return true;
+	for (seq = t->req.head; req_wqe(&t->req, seq) != w; seq++)
+		;
+	sg = wqe_sg(t->qp, req_ring_index(t, seq), w);
+	err = sg_write(&sg, &w->placed, data, len, rest, &acc);
+	if (!err)
+		return true;
+	if (err == -EAGAIN) {
+		/* it is asked for again when there is a place for it */
+		req_rewind(t);
+		req_enter(t, REQ_MEM, acc.ready_at);
+	} else {
+		req_wqe_failed(t, w,
+			       err == -ENOSPC ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+	}
+	return false;
+}
+
+/* The response to (part of) a READ or atomic was the one that was missing. */
+static void response_done(struct tr_qp *t, const struct tr_wqe *w, uint32_t k)
+{
+	struct tr_req *req = &t->req;
+
+	if ((k + 1 == w->npsn || (k + 1) % req->chunk == 0) && req->rd_out)
+		req->rd_out--;
+	req->una = roce_psn_add(req->una, 1);
+	progress(t, 1);
+}
+
+static void read_response(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
+			  struct tr_wqe *w, const uint8_t *data, uint32_t len)
+{
+	uint32_t k = psn_diff(t->req.una, w->first_psn);
+	uint64_t pos = (uint64_t)k * t->qp->mtu;
+	uint32_t want = w->kind == WQE_READ ? w->length - (uint32_t)pos : 0;
+	bool last = k + 1 == w->npsn || (k + 1) % t->req.chunk == 0;
+
+	if (want > t->qp->mtu)
+		want = t->qp->mtu;
+	if (w->kind == WQE_ATOMIC || !wqe_nonposted(w) || len != want ||
+	    last != !!(info & ROCE_F_LAST) ||
+	    ((info & ROCE_F_AETH) &&
+	     (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK)) {
+		comp_fail(t, IBV_WC_BAD_RESP_ERR);
+		return;
+	}
+	if (place(t, w, data, len, w->length - pos - len))
+		response_done(t, w, k);
+}
+
+static void atomic_response(struct tr_qp *t, const struct roce_hdr *h, struct tr_wqe *w)
+{
+	uint64_t orig = h->orig;
+
+	if (w->kind != WQE_ATOMIC ||
+	    (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK) {
+		comp_fail(t, IBV_WC_BAD_RESP_ERR);
+		return;
+	}
+	if (place(t, w, (const uint8_t *)&orig, sizeof(orig), 0))
+		response_done(t, w, 0);
+}
+
+void comp_rx(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
+	     const uint8_t *payload, uint32_t len)
+{
+	struct tr_req *req = &t->req;
+	struct tr_wqe *w;
+	bool arrived;
+	uint32_t n;
+
+	/* 9.7.6.1: a response to nothing that is outstanding is a ghost */
+	if (req->state == REQ_OFF ||
+	    psn_diff(h->psn, req->una) >= psn_diff(req->max_psn, req->una))
+		return;
+	arrived = advance(req, h->psn, &n);
+	if (n)
+		progress(t, n);
+	if (req->state == REQ_OFF)
+		return;
+	w = arrived ? wqe_at_una(req) : NULL;
+	if (!w)
+		implied_nak(t);
+	else if (info & ROCE_F_ATOMIC_ACK_ETH)
+		atomic_response(t, h, w);
+	else if (info & ROCE_F_READ)
+		read_response(t, h, info, w, payload, len);
+	else
+		acknowledge(t, h, w);
+}

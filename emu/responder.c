@@ -1,0 +1,1137 @@
+/*
+ * responder.c - executes requests of connected QPs and answers them (IBTA vol.
+ *1, 9.7.4, 9.7.5, 9.8.2).
+ *
+ * Theory of operation
+ * -------------------
+ * A request is judged in the order of 9.7.4.1: its PSN, its place in the message, whether
+ *the QP allows it, its length, then resources and keys. execute() ends in a verdict, and
+ *verdict() is the one place where it has consequences:
+ *
+ *	V_OK		epsn moves on; RESP_RUN
+ *	V_DROP		nothing happened
+ *	V_RNR		RNR NAK; RESP_RNR, until epsn comes again
+ *	V_HOLD		RESP_HELD: the packet, and all behind it, wait for a page fault
+ *	V_INVALID...	RESP_DYING: the NAK goes out behind the responses that are due,
+ *then the QP enters ERR
+ *
+ * Nothing is sent from here at once. A request leaves behind what is to be sent, and
+ *resp_run() sends it in PSN order: the responses to READs and atomics, from the ring of
+ *responder resources, then one NAK or one acknowledge of all that was executed. So a
+ *burst of requests costs one acknowledge, READ responses are paced by the port, and no
+ *acknowledge overtakes a response that it would seem to make up for.
+ *
+ * Duplicates (9.7.5.1.4): SEND and WRITE are acknowledged again; READs are executed again
+ *and atomics answered again, both from their responder resource. A READ may be asked for
+ *again from its middle on.
+ *
+ * Page faults: what memory says with -EAGAIN, defer() turns into a verdict by the fault
+ *model. A receive WQE that was taken already stays in use (@rwqe_held) for the next
+ *attempt.
+ */
+#include <stdlib.h>
+
+#include "emu/tr_qp.h"
+
+#define FAULT_AHEAD (4u << 20)
+
+static struct tr_qp *of_timer(struct tr_timer *timer)
+{
+	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, resp.timer));
+}
+
+/* The one place where the responder changes its state */
+static void resp_enter(struct tr_qp *t, enum resp_state state)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (resp->state == RESP_NAKED || resp->state == RESP_RNR)
+		resp->nak = 0; /* the expected PSN has come, or never will */
+	resp->state = state;
+}
+
+static void start_timer(struct tr_qp *t, uint64_t when)
+{
+	if (when < t->resp.timer.when)
+		tr_timer_start(&t->qp->hca->tr->timers, &t->resp.timer, when);
+}
+
+/* --- life -------------------------------------------------------------------- */
+
+static void drop_held(struct tr_resp *resp)
+{
+	struct tr_held *h;
+
+	while ((h = resp->held)) {
+		resp->held = h->next;
+		free(h);
+	}
+	resp->held_tail = &resp->held;
+	resp->held_count = 0;
+}
+
+static void forget(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	resp_enter(t, RESP_OFF);
+	tr_timer_stop(&resp->timer);
+	drop_held(resp);
+	resp->msg = MSG_NONE;
+	resp->res_first = resp->res_count = resp->res_due = resp->res_next = 0;
+	resp->nak = 0;
+	resp->ack_due = resp->waiting = resp->drop_msg = false;
+	resp->mute_until = 0;
+}
+
+void resp_reset(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	forget(t);
+	free(resp->res);
+	free(resp->rwqe);
+	resp->res = NULL;
+	resp->res_size = 0;
+	resp->rwqe = NULL;
+	resp->rwqe_held = resp->comm_est = false;
+	resp->epsn = resp->msn = 0;
+}
+
+void resp_start(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	resp->epsn = t->qp->attr.rq_psn & ROCE_PSN_MASK;
+	resp->msn = 0;
+	resp_enter(t, RESP_RUN);
+}
+
+/* --- the receive queue ---------------------------------------------------------- */
+
+/* The SRQ that a request takes from, NULL for the QP's own queue */
+static struct emu_srq *recv_srq(const struct emu_qp *qp, uint32_t srqn)
+{
+	struct emu_srq *srq;
+
+	if (qp->type != IBV_QPT_XRC_RECV)
+		return qp->srq;
+	srq = emu_srq_find(qp->hca, srqn);
+	return srq && srq->xrcd && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
+static int take(struct tr_qp *t, struct emu_srq *srq)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (!resp->rwqe)
+		resp->rwqe = malloc(sizeof(*resp->rwqe));
+	if (!resp->rwqe)
+		return -ENOENT;
+	return srq ? emu_srq_take(srq, resp->rwqe) : emu_rq_take(t->qp, resp->rwqe);
+}
+
+static void report(struct tr_qp *t, enum ibv_wc_status status, uint32_t wc_opcode)
+{
+	struct ib_uverbs_wc wc = {.status = status, .opcode = wc_opcode};
+
+	resp_complete_recv(t, &wc, true);
+	t->resp.event = -1;
+}
+
+enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
+{
+	struct tr_resp *resp = &t->resp;
+	struct emu_srq *srq;
+	int err;
+
+	if (resp->rwqe_held)
+		return resp->rsrqn == srqn ? V_OK : V_INVALID;
+	srq = recv_srq(t->qp, srqn);
+	if (!srq && t->qp->type == IBV_QPT_XRC_RECV)
+		return V_INVALID;
+	err = take(t, srq);
+	if (err == -ENOENT) {
+		resp->rnr_code = t->qp->attr.min_rnr_timer & 0x1f;
+		return V_RNR;
+	}
+	resp->rwqe_held = true;
+	resp->rsrqn = srqn;
+	resp->rcur = (struct tr_cursor){0};
+	resp->rlen = 0;
+	if (!err)
+		return V_OK;
+	report(t, IBV_WC_LOC_QP_OP_ERR, IBV_WC_RECV);
+	return V_OP;
+}
+
+/* @wc has what is particular to the message: status, opcode, lengths, flags */
+void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited)
+{
+	struct tr_resp *resp = &t->resp;
+	struct emu_qp *qp = t->qp;
+	struct emu_srq *srq = recv_srq(qp, resp->rsrqn);
+	struct emu_cq *cq = qp->recv_cq;
+
+	if (!resp->rwqe_held)
+		return;
+	resp->rwqe_held = false;
+	if (qp->type == IBV_QPT_XRC_RECV)
+		cq = srq ? srq->cq : NULL;
+	if (!cq)
+		return;
+	wc->wr_id = resp->rwqe->wr_id;
+	wc->qp_num = qp->qpn;
+	wc->port_num = EMU_PORT;
+	if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
+		qp->hca->counter[EMU_CNT_RDMA_RECV]++;
+	if (emu_cq_post(cq, wc, solicited || wc->status != IBV_WC_SUCCESS) &&
+	    qp->state != IBV_QPS_ERR)
+		emu_qp_fail(qp, IBV_EVENT_QP_FATAL);
+}
+
+/* --- page faults ------------------------------------------------------------------ */
+
+static void trace_fault(struct tr_qp *t, const struct odp_access *acc)
+{
+	uint64_t us = (acc->ready_at - t->qp->hca->now) / 1000;
+
+	if (t->resp.faults++ == 0 && acc->model != ODP_FAULT_SYNC)
+		emu_trace(t->qp->hca,
+			  "QP 0x%06x: a page fault puts off a request for %llu us; the "
+			  "requester must retry (fault model %s)",
+			  t->qp->qpn, (unsigned long long)us, odp_model_name(acc->model));
+}
+
+/* Memory is not there yet. What to do is the fault model's business. */
+static enum resp_verdict defer(struct tr_qp *t, const struct odp_access *acc)
+{
+	struct tr_resp *resp = &t->resp;
+	uint64_t now = t->qp->hca->now;
+	uint64_t left = acc->ready_at > now ? acc->ready_at - now : 0;
+
+	trace_fault(t, acc);
+	switch (acc->model) {
+	case ODP_FAULT_SYNC:
+		start_timer(t, acc->ready_at);
+		return V_HOLD;
+	case ODP_FAULT_RNR:
+		resp->rnr_code = tr_rnr_code(left);
+		return V_RNR;
+	case ODP_FAULT_FLOOD:
+		resp->rnr_code = tr_rnr_code(0);
+		return V_RNR;
+	case ODP_FAULT_DAMMING:
+		resp->mute_until = acc->ready_at;
+		return V_DROP;
+	case ODP_FAULT_DROP:
+	default:
+		return V_DROP;
+	}
+}
+
+static void fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,
+			const struct odp_access *why)
+{
+	struct odp_access acc = {.now = why->now, .remote = true};
+
+	if (rest)
+		odp_fault_in(mem->mr, from, rest < FAULT_AHEAD ? rest : FAULT_AHEAD,
+			     write, &acc);
+}
+
+/*
+ * struct remote - remote memory of a request: @va, @rest bytes of which are still to come
+ */
+struct remote {
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t rest;
+	int access;
+};
+
+/* 0 with a reference in @mem. The key is checked each time: it can be revoked in between.
+ */
+static int remote_get(struct tr_qp *t, const struct remote *r, uint32_t srqn,
+		      struct emu_mem *mem)
+{
+	struct emu_srq *srq;
+
+	if (t->qp->type == IBV_QPT_XRC_RECV) {
+		srq = recv_srq(t->qp, srqn);
+		t->qp->xrc_pd = srq ? srq->pd : NULL;
+	}
+	return emu_rkey_check(t->qp->hca, t->qp, r->rkey, r->va, r->rest, r->access, mem);
+}
+
+/* --- SEND ------------------------------------------------------------------------- */
+
+enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t len)
+{
+	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct tr_resp *resp = &t->resp;
+	struct emu_srq *srq = recv_srq(t->qp, resp->rsrqn);
+	struct tr_sg sg = {
+	    .hca = t->qp->hca,
+	    .pd = srq ? srq->pd : t->qp->pd,
+	    .sge = resp->rwqe->sge,
+	    .num_sge = resp->rwqe->num_sge,
+	};
+	int err;
+
+	if (len > resp->rwqe->length - resp->rlen) {
+		report(t, IBV_WC_LOC_LEN_ERR, IBV_WC_RECV);
+		return V_INVALID;
+	}
+	err = len ? sg_write(&sg, &resp->rcur, data, len,
+			     resp->rwqe->length - resp->rlen - len, &acc)
+		  : 0;
+	if (err == -EAGAIN)
+		return defer(t, &acc);
+	if (err) {
+		report(t, IBV_WC_LOC_PROT_ERR, IBV_WC_RECV);
+		return V_OP;
+	}
+	resp->rlen += len;
+	return V_OK;
+}
+
+static enum resp_verdict finish_send(struct tr_qp *t, const struct roce_hdr *h,
+				     uint32_t info)
+{
+	struct ib_uverbs_wc wc = {.opcode = IBV_WC_RECV, .byte_len = t->resp.rlen};
+
+	if (info & ROCE_F_IETH) {
+		if (emu_invalidate_key(t->qp, h->inv_rkey, true)) {
+			report(t, IBV_WC_REM_INV_REQ_ERR, IBV_WC_RECV);
+			return V_ACCESS;
+		}
+		wc.wc_flags = IBV_WC_WITH_INV;
+		wc.ex.invalidate_rkey = h->inv_rkey;
+	} else if (info & ROCE_F_IMM) {
+		wc.wc_flags = IBV_WC_WITH_IMM;
+		wc.ex.imm_data = h->imm_be;
+	}
+	wc.src_qp = t->qp->attr.dest_qp_num;
+	resp_complete_recv(t, &wc, h->se);
+	return t->resp.state == RESP_OFF ? V_GONE : V_OK;
+}
+
+static enum resp_verdict do_send(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
+				 const uint8_t *data, uint32_t len)
+{
+	struct tr_resp *resp = &t->resp;
+	enum resp_verdict v;
+
+	if (info & ROCE_F_FIRST) {
+		v = resp_take_wqe(t, h->xrc_srqn);
+		if (v)
+			return v;
+		resp->rcur = (struct tr_cursor){0};
+		resp->rlen = 0;
+	}
+	v = resp_scatter(t, data, len);
+	if (v || !(info & ROCE_F_LAST))
+		return v;
+	return finish_send(t, h, info);
+}
+
+/* --- WRITE ------------------------------------------------------------------------- */
+
+static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_t *data,
+				    uint32_t len)
+{
+	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct tr_resp *resp = &t->resp;
+	struct remote r = {resp->rkey, resp->va, resp->resid, IBV_ACCESS_REMOTE_WRITE};
+	struct emu_mem mem;
+	int err;
+
+	if (remote_get(t, &r, srqn, &mem))
+		return V_ACCESS;
+	err = odp_write(mem.mr, mem.iova, data, len, &acc);
+	if (acc.faulted)
+		fault_ahead(&mem, mem.iova + len, resp->resid - len, true, &acc);
+	emu_mem_put(&mem);
+	if (err)
+		return err == -EAGAIN ? defer(t, &acc) : V_ACCESS;
+	resp->va += len;
+	resp->resid -= len;
+	return V_OK;
+}
+
+static enum resp_verdict do_write(struct tr_qp *t, const struct roce_hdr *h,
+				  uint32_t info, const uint8_t *data, uint32_t len)
+{
+	struct tr_resp *resp = &t->resp;
+	struct ib_uverbs_wc wc = {.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+				  .wc_flags = IBV_WC_WITH_IMM};
+	enum resp_verdict v;
+
+	if (info & ROCE_F_RETH) {
+		resp->va = h->va;
+		resp->rkey = h->rkey;
+		resp->resid = resp->dma_len = h->dma_len;
+	}
+	/* 9.7.4.1.6: the DMA length and the packets must agree */
+	if ((info & ROCE_F_LAST) ? len != resp->resid : len >= resp->resid)
+		return V_INVALID;
+	if (info & ROCE_F_IMM) {
+		v = resp_take_wqe(t, h->xrc_srqn);
+		if (v)
+			return v;
+	}
+	v = len ? write_data(t, h->xrc_srqn, data, len) : V_OK;
+	if (v || !(info & ROCE_F_IMM))
+		return v;
+	wc.byte_len = resp->dma_len;
+	wc.ex.imm_data = h->imm_be;
+	wc.src_qp = t->qp->attr.dest_qp_num;
+	resp_complete_recv(t, &wc, h->se);
+	return resp->state == RESP_OFF ? V_GONE : V_OK;
+}
+
+/* --- responder resources --------------------------------------------------------------
+ */
+
+static struct tr_res *res_at(struct tr_resp *resp, uint32_t i)
+{
+	i += resp->res_first;
+	return &resp->res[i < resp->res_size ? i : i - resp->res_size];
+}
+
+static bool res_is_due(const struct tr_res *r)
+{
+	return r->cur != r->end;
+}
+
+/* 9.7.5.1.2: is there a resource for another request? It is the requester's duty not to
+ * ask for more than max_dest_rd_atomic at once. */
+static bool res_available(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (!resp->res) {
+		resp->res_size = t->qp->attr.max_dest_rd_atomic;
+		if (resp->res_size)
+			resp->res = malloc(resp->res_size * sizeof(*resp->res));
+		if (!resp->res)
+			return false;
+	}
+	return resp->res_count < resp->res_size || res_at(resp, 0)->answered;
+}
+
+/* Keep the request @h; its response, @npsn packets, is due. */
+static struct tr_res *res_push(struct tr_qp *t, const struct roce_hdr *h, uint32_t npsn)
+{
+	struct tr_resp *resp = &t->resp;
+	struct tr_res *r;
+
+	if (resp->res_count == resp->res_size) {
+		if (res_is_due(res_at(resp, 0)))
+			resp->res_due--;
+		resp->res_first = (resp->res_first + 1) % resp->res_size;
+		resp->res_count--;
+		if (resp->res_next)
+			resp->res_next--;
+	}
+	if (!resp->res_due)
+		resp->res_next = resp->res_count;
+	r = res_at(resp, resp->res_count++);
+	*r = (struct tr_res){
+	    .va = h->va,
+	    .rkey = h->rkey,
+	    .len = h->dma_len,
+	    .first_psn = h->psn,
+	    .npsn = npsn,
+	    .end = npsn,
+	    .msn = (resp->msn + 1) & 0xffffff,
+	    .srqn = h->xrc_srqn,
+	    .opcode = h->opcode & 0x1f,
+	};
+	resp->res_due++;
+	return r;
+}
+
+/* Answer again from packet @start to @end. */
+static void res_again(struct tr_resp *resp, uint32_t i, uint32_t start, uint32_t end)
+{
+	struct tr_res *r = res_at(resp, i);
+
+	if (!res_is_due(r)) {
+		resp->res_due++;
+		if (resp->res_due == 1 || i < resp->res_next)
+			resp->res_next = i;
+	}
+	r->start = r->cur = start;
+	r->end = end;
+}
+
+/* Nothing is due any more: the requester will ask again for what it misses. */
+static void res_abandon(struct tr_resp *resp)
+{
+	uint32_t i;
+
+	for (i = 0; i < resp->res_count; i++) {
+		res_at(resp, i)->cur = res_at(resp, i)->end;
+		res_at(resp, i)->answered = true;
+	}
+	resp->res_due = 0;
+}
+
+static struct tr_res *res_first_due(struct tr_resp *resp)
+{
+	while (!res_is_due(res_at(resp, resp->res_next)))
+		resp->res_next++;
+	return res_at(resp, resp->res_next);
+}
+
+/* --- READ, atomics, ATOMIC_WRITE, FLUSH
+ * ------------------------------------------------- */
+
+static uint32_t psns_of(const struct emu_qp *qp, uint32_t len)
+{
+	return len ? (uint32_t)(((uint64_t)len + qp->mtu - 1) / qp->mtu) : 1;
+}
+
+static enum resp_verdict do_read(struct tr_qp *t, const struct roce_hdr *h)
+{
+	struct remote r = {h->rkey, h->va, h->dma_len, IBV_ACCESS_REMOTE_READ};
+	struct emu_mem mem;
+
+	if (!res_available(t))
+		return V_INVALID;
+	if (h->dma_len) {
+		if (remote_get(t, &r, h->xrc_srqn, &mem))
+			return V_ACCESS;
+		emu_mem_put(&mem);
+	}
+	res_push(t, h, psns_of(t->qp, h->dma_len));
+	return V_OK;
+}
+
+static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
+{
+	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_ATOMIC};
+	struct emu_mem mem;
+	uint64_t orig;
+	int err;
+
+	if ((h->va & 7) || !res_available(t))
+		return V_INVALID;
+	if (remote_get(t, &r, h->xrc_srqn, &mem))
+		return V_ACCESS;
+	if ((h->opcode & 0x1f) == ROCE_CMP_SWAP)
+		err =
+		    odp_cmp_swap(mem.mr, mem.iova, h->compare, h->swap_add, &orig, &acc);
+	else
+		err = odp_fetch_add(mem.mr, mem.iova, h->swap_add, &orig, &acc);
+	emu_mem_put(&mem);
+	if (err == -EAGAIN)
+		return defer(t, &acc);
+	if (err)
+		return err == -EINVAL ? V_INVALID : V_ACCESS;
+	res_push(t, h, 1)->orig = orig;
+	return V_OK;
+}
+
+static enum resp_verdict do_atomic_write(struct tr_qp *t, const struct roce_hdr *h,
+					 const uint8_t *data, uint32_t len)
+{
+	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_WRITE};
+	struct emu_mem mem;
+	uint64_t value;
+	int err;
+
+	if (len != 8 || h->dma_len != 8 || (h->va & 7) || !res_available(t))
+		return V_INVALID;
+	if (remote_get(t, &r, h->xrc_srqn, &mem))
+		return V_ACCESS;
+	memcpy(&value, data, sizeof(value));
+	err = odp_store64(mem.mr, mem.iova, value, &acc);
+	emu_mem_put(&mem);
+	if (err == -EAGAIN)
+		return defer(t, &acc);
+	if (err)
+		return err == -EINVAL ? V_INVALID : V_ACCESS;
+	res_push(t, h, 1);
+	return V_OK;
+}
+
+/*
+ * Annex A19: memory here is visible as soon as it is written, so that nothing is left to
+ * do but to check who asks.
+ */
+static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
+{
+	struct remote r = {h->rkey, h->va, h->dma_len, 0};
+	bool whole_mr = h->flush_level == 1;
+	struct emu_mem mem;
+	int err;
+
+	if (!h->flush_type || (h->flush_type & ~3) || h->flush_level > 1 ||
+	    !res_available(t))
+		return V_INVALID;
+	if (h->flush_type & 1)
+		r.access |= EMU_ACCESS_FLUSH_GLOBAL;
+	if (h->flush_type & 2)
+		r.access |= EMU_ACCESS_FLUSH_PERSISTENT;
+	if (whole_mr)
+		r.rest = 0;
+	if (whole_mr || r.rest) {
+		err = remote_get(t, &r, h->xrc_srqn, &mem);
+		if (!err)
+			emu_mem_put(&mem);
+		else if (!whole_mr || err != -ERANGE)
+			return V_ACCESS;
+	}
+	res_push(t, h, 1);
+	return V_OK;
+}
+
+/* --- judging requests
+ * ------------------------------------------------------------------- */
+
+/* 9.7.4.1.2, 9.8.2.2.2: does the packet continue, or begin, a message? */
+static bool in_sequence(const struct tr_resp *resp, uint32_t info)
+{
+	bool first = info & ROCE_F_FIRST;
+
+	switch (resp->msg) {
+	case MSG_SEND:
+		return !first && (info & ROCE_F_SEND);
+	case MSG_WRITE:
+		return !first && (info & ROCE_F_WRITE);
+	default:
+		return first;
+	}
+}
+
+/* 9.7.4.1.3: what the QP lets its peer do */
+static bool allowed(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t info)
+{
+	unsigned int have = qp->attr.qp_access_flags;
+
+	switch (h->opcode & 0x1f) {
+	case ROCE_READ_REQ:
+		return have & IBV_ACCESS_REMOTE_READ;
+	case ROCE_CMP_SWAP:
+	case ROCE_FETCH_ADD:
+		return have & IBV_ACCESS_REMOTE_ATOMIC;
+	case ROCE_ATOMIC_WRITE:
+		return have & IBV_ACCESS_REMOTE_WRITE;
+	case ROCE_FLUSH:
+		return (!(h->flush_type & 1) || (have & EMU_ACCESS_FLUSH_GLOBAL)) &&
+		       (!(h->flush_type & 2) || (have & EMU_ACCESS_FLUSH_PERSISTENT));
+	default:
+		return !(info & ROCE_F_WRITE) || (have & IBV_ACCESS_REMOTE_WRITE);
+	}
+}
+
+/* 9.7.4.1.4 */
+static bool length_right(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t info,
+			 uint32_t len)
+{
+	if ((info & ROCE_F_RETH) && (h->opcode & 0x1f) != ROCE_FLUSH &&
+	    h->dma_len > WQE_MAX_LENGTH)
+		return false;
+	if (!(info & ROCE_F_PAYLOAD))
+		return true;
+	if (!(info & ROCE_F_LAST))
+		return len == qp->mtu;
+	return len <= qp->mtu && (len || (info & ROCE_F_FIRST));
+}
+
+static enum resp_verdict execute(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
+				 const uint8_t *data, uint32_t len)
+{
+	if (!in_sequence(&t->resp, info) || !allowed(t->qp, h, info) ||
+	    !length_right(t->qp, h, info, len))
+		return V_INVALID;
+	if (info & ROCE_F_SEND)
+		return do_send(t, h, info, data, len);
+	if (info & ROCE_F_WRITE)
+		return do_write(t, h, info, data, len);
+	switch (h->opcode & 0x1f) {
+	case ROCE_READ_REQ:
+		return do_read(t, h);
+	case ROCE_CMP_SWAP:
+	case ROCE_FETCH_ADD:
+		return do_atomic(t, h);
+	case ROCE_ATOMIC_WRITE:
+		return do_atomic_write(t, h, data, len);
+	case ROCE_FLUSH:
+		return do_flush(t, h);
+	default:
+		return V_INVALID;
+	}
+}
+
+static void message_moves_on(struct tr_resp *resp, uint32_t info)
+{
+	if (info & ROCE_F_LAST) {
+		resp->msg = MSG_NONE;
+		resp->msn = (resp->msn + 1) & 0xffffff;
+	} else {
+		resp->msg = (info & ROCE_F_SEND) ? MSG_SEND : MSG_WRITE;
+	}
+}
+
+static void executed(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
+{
+	struct tr_resp *resp = &t->resp;
+	uint32_t n = (info & ROCE_F_READ) ? psns_of(t->qp, h->dma_len) : 1;
+
+	resp_enter(t, RESP_RUN);
+	resp->epsn = roce_psn_add(resp->epsn, n);
+	message_moves_on(resp, info);
+	if (!(info & (ROCE_F_SEND | ROCE_F_WRITE))) {
+		resp->ack_due = false; /* the response says it */
+		tr_sched(t);
+	} else if (h->ack_req) {
+		if (resp->ack_due)
+			t->qp->hca->counter[EMU_CNT_SENDER_SCHED]++;
+		resp->ack_due = true;
+		tr_sched(t);
+	}
+}
+
+static void send_nak(struct tr_qp *t, enum resp_state state, uint8_t syndrome,
+		     uint32_t psn)
+{
+	resp_enter(t, state);
+	t->resp.nak = syndrome;
+	t->resp.nak_psn = psn;
+	t->resp.ack_due = false; /* a NAK acknowledges what is before it */
+	tr_sched(t);
+}
+
+/* 9.9.3: errors of classes A and C; the QP fails once the requester has been told */
+static void fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reported)
+{
+	static const struct {
+		uint8_t nak;
+		int event;
+	} consequence[] = {
+	    [V_INVALID] = {ROCE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR},
+	    [V_ACCESS] = {ROCE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+	    [V_OP] = {ROCE_NAK_REMOTE_OP, IBV_EVENT_QP_FATAL},
+	};
+
+	t->resp.event = reported ? -1 : consequence[v].event;
+	send_nak(t, RESP_DYING, ROCE_AETH_NAK | consequence[v].nak, psn);
+}
+
+/* --- requests that wait for a page fault
+ * -------------------------------------------------- */
+
+static void hold(struct tr_qp *t, const struct net_rx *pkt)
+{
+	struct tr_resp *resp = &t->resp;
+	struct tr_held *h;
+
+	if (resp->held_count == TR_HELD_MAX)
+		return;
+	h = malloc(sizeof(*h) + pkt->len);
+	if (!h)
+		return;
+	h->next = NULL;
+	h->path = *pkt->path;
+	h->len = pkt->len;
+	memcpy(h->data, pkt->data, pkt->len);
+	*resp->held_tail = h;
+	resp->held_tail = &h->next;
+	resp->held_count++;
+}
+
+void resp_wait(struct tr_qp *t, const struct net_rx *pkt)
+{
+	resp_enter(t, RESP_HELD);
+	hold(t, pkt);
+}
+
+/* --- RC, XRC ---------------------------------------------------------------------------
+ */
+
+static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
+		    uint32_t info, enum resp_verdict v, bool reported)
+{
+	switch (v) {
+	case V_OK:
+		executed(t, h, info);
+		break;
+	case V_RNR:
+		t->qp->hca->counter[EMU_CNT_SND_RNR]++;
+		send_nak(t, RESP_RNR, ROCE_AETH_RNR | t->resp.rnr_code, h->psn);
+		break;
+	case V_HOLD:
+		resp_wait(t, pkt);
+		break;
+	case V_INVALID:
+	case V_ACCESS:
+	case V_OP:
+		fatal(t, v, h->psn, reported);
+		break;
+	case V_DROP:
+	case V_GONE:
+		break;
+	}
+}
+
+/* A READ asked for again: all of it, or from a packet on. */
+static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
+{
+	struct tr_res *r = res_at(&t->resp, i);
+	uint32_t k = psn_diff(h->psn, r->first_psn);
+	uint64_t pos = (uint64_t)k * t->qp->mtu;
+	uint64_t end = pos + h->dma_len;
+
+	/* 9.7.5.1.4: it must lie within what was asked for the first time */
+	if (h->rkey != r->rkey || h->va != r->va + pos || end > r->len ||
+	    (end != r->len && end % t->qp->mtu))
+		return;
+	res_again(&t->resp, i, k, k + psns_of(t->qp, h->dma_len));
+	tr_sched(t);
+}
+
+static void duplicate(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
+{
+	struct tr_resp *resp = &t->resp;
+	struct tr_res *r;
+	uint32_t i;
+
+	t->qp->hca->counter[EMU_CNT_DUP_REQ]++;
+	if (info & (ROCE_F_SEND | ROCE_F_WRITE)) {
+		resp->ack_due = true;
+		tr_sched(t);
+		return;
+	}
+	/* the newest first: with long READs the PSNs of old ones come around */
+	for (i = resp->res_count; i-- > 0;) {
+		r = res_at(resp, i);
+		if (psn_diff(h->psn, r->first_psn) >= r->npsn ||
+		    r->opcode != (h->opcode & 0x1f))
+			continue;
+		if (r->opcode == ROCE_READ_REQ)
+			read_again(t, h, i);
+		else
+			res_again(resp, i, 0, 1);
+		tr_sched(t);
+		return;
+	}
+}
+
+static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
+		       const struct roce_hdr *h, uint32_t info, const uint8_t *data,
+		       uint32_t len)
+{
+	struct tr_resp *resp = &t->resp;
+	int32_t diff = roce_psn_cmp(h->psn, resp->epsn);
+	enum resp_verdict v;
+
+	if (diff < 0) {
+		duplicate(t, h, info);
+		return;
+	}
+	if (diff > 0) {
+		if (resp->state != RESP_RUN)
+			return;
+		t->qp->hca->counter[EMU_CNT_OUT_OF_SEQ_REQ]++;
+		send_nak(t, RESP_NAKED, ROCE_AETH_NAK | ROCE_NAK_PSN, resp->epsn);
+		return;
+	}
+	resp->event = IBV_EVENT_QP_FATAL;
+	v = execute(t, h, info, data, len);
+	verdict(t, pkt, h, info, v, resp->event == -1);
+}
+
+/* --- UC (9.8.2.2)
+ * ------------------------------------------------------------------------ */
+
+static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
+		       const struct roce_hdr *h, uint32_t info, const uint8_t *data,
+		       uint32_t len)
+{
+	struct tr_resp *resp = &t->resp;
+	bool gap = h->psn != resp->epsn;
+	enum resp_verdict v;
+
+	if (info & ROCE_F_FIRST) {
+		/* what is left of another message will not come */
+		resp->msg = MSG_NONE;
+		resp->drop_msg = false;
+	} else if (gap || resp->drop_msg) {
+		resp->msg = MSG_NONE;
+		resp->drop_msg = true;
+	}
+	resp->event = IBV_EVENT_QP_FATAL;
+	v = resp->drop_msg ? V_DROP : execute(t, h, info, data, len);
+	if (v == V_HOLD) {
+		resp->epsn = h->psn;
+		resp_wait(t, pkt);
+		return;
+	}
+	if (v == V_GONE)
+		return;
+	resp->epsn = roce_psn_add(h->psn, 1);
+	if (v == V_OK) {
+		message_moves_on(resp, info);
+		return;
+	}
+	resp->drop_msg = true;
+	resp->msg = MSG_NONE;
+	/* 9.9.3 class D: only what cost a receive WQE stops the QP */
+	if (resp->event == -1)
+		emu_qp_fail(t->qp, -1);
+}
+
+/* --- receiving
+ * ----------------------------------------------------------------------------- */
+
+/* 11.6.3.3: the first packet of the peer, while the consumer still waits for it to be
+ * there */
+static void communication_established(struct tr_qp *t)
+{
+	if (t->resp.comm_est || t->qp->state != IBV_QPS_RTR)
+		return;
+	t->resp.comm_est = true;
+	emu_event(t->qp->hca, IBV_EVENT_COMM_EST, t->qp->cookie);
+}
+
+void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
+	     uint32_t info, const uint8_t *payload, uint32_t len)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (resp->state == RESP_OFF || resp->state == RESP_DYING ||
+	    t->qp->hca->now < resp->mute_until)
+		return;
+	communication_established(t);
+	if (resp->state == RESP_HELD)
+		hold(t, pkt);
+	else if (t->qp->type == IBV_QPT_UD)
+		ud_rx(t, pkt, h, info, payload, len);
+	else if (t->qp->type == IBV_QPT_UC)
+		uc_request(t, pkt, h, info, payload, len);
+	else
+		rc_request(t, pkt, h, info, payload, len);
+}
+
+/* A page fault is over: do what waited. It may have to wait again. */
+static void release_held(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+	struct tr_held *list = resp->held, *h;
+	struct net_rx pkt;
+	const uint8_t *payload;
+	struct roce_hdr hdr;
+	uint32_t len;
+
+	resp->held = NULL;
+	resp->held_tail = &resp->held;
+	resp->held_count = 0;
+	resp_enter(t, RESP_RUN);
+	while ((h = list)) {
+		list = h->next;
+		pkt = (struct net_rx){.path = &h->path, .data = h->data, .len = h->len};
+		if (!roce_parse(pkt.data, pkt.len, &hdr, &payload, &len))
+			resp_rx(t, &pkt, &hdr, roce_opcode_info(hdr.opcode, NULL),
+				payload, len);
+		free(h);
+	}
+}
+
+void resp_timer(struct tr_timer *timer)
+{
+	struct tr_qp *t = of_timer(timer);
+
+	if (t->resp.waiting) {
+		t->resp.waiting = false;
+		tr_sched(t);
+	}
+	if (t->resp.state == RESP_HELD)
+		release_held(t);
+}
+
+/* --- answering
+ * ------------------------------------------------------------------------------ */
+
+/* The memory of a READ response failed or is not there: say so instead of it. */
+static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
+{
+	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
+
+	if (v == V_HOLD) {
+		t->resp.waiting = true;
+		return;
+	}
+	res_abandon(&t->resp);
+	if (v == V_RNR) {
+		t->qp->hca->counter[EMU_CNT_SND_RNR]++;
+		/* in the state that the requests have: it is about what was executed */
+		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
+		t->resp.nak_psn = psn;
+	} else if (v == V_ACCESS) {
+		fatal(t, v, psn, false);
+	}
+}
+
+static uint8_t read_response_op(const struct tr_res *r)
+{
+	bool first = r->cur == r->start, last = r->cur + 1 == r->end;
+
+	if (last)
+		return first ? ROCE_READ_RESP_ONLY : ROCE_READ_RESP_LAST;
+	return first ? ROCE_READ_RESP_FIRST : ROCE_READ_RESP_MIDDLE;
+}
+
+/* Data of packet @r->cur of a READ. V_OK, or why not */
+static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint8_t *data,
+				   uint32_t len)
+{
+	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	uint32_t pos = r->cur * t->qp->mtu;
+	struct remote rem = {r->rkey, r->va + pos, r->len - pos, IBV_ACCESS_REMOTE_READ};
+	struct emu_mem mem;
+	int err;
+
+	if (remote_get(t, &rem, r->srqn, &mem))
+		return V_ACCESS;
+	err = odp_read(mem.mr, mem.iova, data, len, &acc);
+	if (acc.faulted)
+		fault_ahead(&mem, mem.iova + len, rem.rest - len, false, &acc);
+	emu_mem_put(&mem);
+	if (err == -EAGAIN && t->resp.state == RESP_DYING) {
+		/* the last word is a NAK, behind this response */
+		start_timer(t, acc.ready_at);
+		return V_HOLD;
+	}
+	if (err)
+		return err == -EAGAIN ? defer(t, &acc) : V_ACCESS;
+	return V_OK;
+}
+
+static void response_sent(struct tr_resp *resp, struct tr_res *r)
+{
+	if (++r->cur != r->end)
+		return;
+	r->answered = true;
+	resp->res_due--;
+}
+
+static enum tr_step send_response(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+	struct tr_res *r = res_first_due(resp);
+	struct emu_qp *qp = t->qp;
+	enum resp_verdict v = V_OK;
+	struct roce_hdr h;
+	uint32_t len = 0, total;
+	uint8_t *data;
+
+	if (r->opcode == ROCE_CMP_SWAP || r->opcode == ROCE_FETCH_ADD) {
+		tr_hdr(qp, &h, ROCE_ATOMIC_ACK);
+		h.orig = r->orig;
+	} else {
+		tr_hdr(qp, &h, read_response_op(r));
+	}
+	if (r->opcode == ROCE_READ_REQ) {
+		len = r->len - r->cur * qp->mtu;
+		if (len > qp->mtu)
+			len = qp->mtu;
+	}
+	h.psn = roce_psn_add(r->first_psn, r->cur);
+	h.syndrome = ROCE_AETH_ACK | ROCE_AETH_CREDIT_INVALID;
+	h.msn = r->msn;
+	data = tr_tx_open(qp->hca, &qp->path, &h, len, &total);
+	if (!data)
+		return TR_FULL;
+	if (len)
+		v = read_data(t, r, data, len);
+	if (v != V_OK) {
+		read_stops(t, r, v);
+		return TR_IDLE;
+	}
+	tr_tx_close(qp->hca, total);
+	response_sent(resp, r);
+	return TR_SENT;
+}
+
+/* The acknowledge, or NAK, that ends what is due */
+static enum tr_step send_ack(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+	struct emu_qp *qp = t->qp;
+	struct roce_hdr h;
+	uint32_t total;
+
+	if (!resp->nak && !resp->ack_due)
+		return TR_IDLE;
+	tr_hdr(qp, &h, ROCE_ACK);
+	h.syndrome = resp->nak ? resp->nak : ROCE_AETH_ACK | ROCE_AETH_CREDIT_INVALID;
+	h.psn = resp->nak ? resp->nak_psn : roce_psn_add(resp->epsn, ROCE_PSN_MASK);
+	h.msn = resp->msn;
+	if (!tr_tx_open(qp->hca, &qp->path, &h, 0, &total))
+		return TR_FULL;
+	tr_tx_close(qp->hca, total);
+	resp->nak = 0;
+	resp->ack_due = false;
+	if (resp->state == RESP_DYING)
+		emu_qp_fail(qp, resp->event);
+	return TR_IDLE;
+}
+
+enum tr_step resp_run(struct tr_qp *t, uint32_t *budget)
+{
+	struct tr_resp *resp = &t->resp;
+	enum tr_step step;
+
+	if (resp->state == RESP_OFF)
+		return TR_IDLE;
+	while (resp->res_due) {
+		if (resp->waiting)
+			return TR_IDLE;
+		if (!*budget)
+			return TR_SENT;
+		--*budget;
+		step = send_response(t);
+		if (step == TR_FULL)
+			return step;
+	}
+	return send_ack(t);
+}
+
+/* --- the end
+ * ---------------------------------------------------------------------------------- */
+
+void resp_flush_rq(struct tr_qp *t)
+{
+	struct ib_uverbs_wc wc = {
+	    .status = IBV_WC_WR_FLUSH_ERR,
+	    .opcode = IBV_WC_RECV,
+	    .qp_num = t->qp->qpn,
+	    .port_num = EMU_PORT,
+	};
+	struct emu_recv_wqe wqe;
+	uint32_t n;
+
+	if (!t->qp->rq.buf)
+		return;
+	for (n = ring_count_from(&t->qp->rq, t->qp->rq.local);
+	     n && emu_rq_take(t->qp, &wqe) != -ENOENT; n--) {
+		wc.wr_id = wqe.wr_id;
+		emu_cq_post(t->qp->recv_cq, &wc, true);
+	}
+}
+
+/* 10.3.1: everything that the receive queue has is flushed; an SRQ keeps its own */
+void resp_flush(struct tr_qp *t)
+{
+	forget(t);
+	report(t, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV);
+	resp_flush_rq(t);
+	if (t->qp->srq)
+		emu_event(t->qp->hca, IBV_EVENT_QP_LAST_WQE_REACHED, t->qp->cookie);
+}

@@ -1,0 +1,433 @@
+/*
+ * transport.c - the frame of the transport: life of its part of a QP, what comes in,
+ * whose turn it is to send, timers.
+ *
+ * Theory of operation
+ * -------------------
+ * Nothing but tr_run() sends. tr_rx(), doorbells and timers change state and put the QP
+ * into the ready list, tr_run() takes QPs from its front and gives each a turn: its
+ * responses first, then its requests, a bounded number of packets, back to back so that
+ * the port can merge them. A QP that has more goes to the end of the list; one that has
+ * nothing, or waits for something, leaves it. So idle QPs cost nothing, and a busy one
+ * cannot keep others from their turn.
+ *
+ * When the port is full the QP keeps its place at the front.
+ */
+#include "emu/transport.h"
+
+#include <stdlib.h>
+
+#include "emu/tr_qp.h"
+
+#define TIMERS_PER_QP 3
+
+/* --- the HCA's part ------------------------------------------------------------ */
+
+int tr_hca_init(struct emu_hca *hca)
+{
+	hca->tr = calloc(1, sizeof(*hca->tr));
+	return hca->tr ? 0 : -ENOMEM;
+}
+
+void tr_hca_fini(struct emu_hca *hca)
+{
+	tr_timers_fini(&hca->tr->timers);
+	free(hca->tr);
+	hca->tr = NULL;
+}
+
+/* Circular lists through next and prev, @head is their first */
+static void ready_add_tail(struct emu_transport *tr, struct tr_qp *t)
+{
+	struct tr_qp *head = tr->ready;
+
+	if (!head) {
+		t->next = t->prev = t;
+		tr->ready = t;
+		return;
+	}
+	t->next = head;
+	t->prev = head->prev;
+	head->prev->next = t;
+	head->prev = t;
+}
+
+static void ready_del(struct emu_transport *tr, struct tr_qp *t)
+{
+	if (!t->ready)
+		return;
+	t->ready = false;
+	if (t->next == t) {
+		tr->ready = NULL;
+		return;
+	}
+	t->next->prev = t->prev;
+	t->prev->next = t->next;
+	if (tr->ready == t)
+		tr->ready = t->next;
+}
+
+void tr_sched(struct tr_qp *t)
+{
+	if (t->ready)
+		return;
+	t->ready = true;
+	ready_add_tail(t->qp->hca->tr, t);
+}
+
+/* QPs in ERR whose receive queue must be looked at: nobody rings a doorbell for it */
+static void flush_add(struct tr_qp *t)
+{
+	struct emu_transport *tr = t->qp->hca->tr;
+
+	if (t->flush_listed || !t->qp->rq.buf)
+		return;
+	t->flush_listed = true;
+	t->flush_prev = NULL;
+	t->flush_next = tr->flush;
+	if (tr->flush)
+		tr->flush->flush_prev = t;
+	else
+		tr->flush_last = t;
+	tr->flush = t;
+}
+
+static void flush_del(struct tr_qp *t)
+{
+	struct emu_transport *tr = t->qp->hca->tr;
+
+	if (!t->flush_listed)
+		return;
+	t->flush_listed = false;
+	if (t->flush_prev)
+		t->flush_prev->flush_next = t->flush_next;
+	else
+		tr->flush = t->flush_next;
+	if (t->flush_next)
+		t->flush_next->flush_prev = t->flush_prev;
+	else
+		tr->flush_last = t->flush_prev;
+}
+
+/* One of them, the one that waited longest: the cost does not grow with their number */
+static void flush_one(struct emu_transport *tr)
+{
+	struct tr_qp *t = tr->flush_last;
+
+	if (!t)
+		return;
+	if (tr->flush != t) {
+		flush_del(t);
+		flush_add(t);
+	}
+	resp_flush_rq(t);
+}
+
+/* --- a QP's part ------------------------------------------------------------------- */
+
+int tr_qp_init(struct emu_qp *qp)
+{
+	struct tr_qp *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	if (tr_timers_reserve(&qp->hca->tr->timers, TIMERS_PER_QP)) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->qp = qp;
+	qp->tr.priv = t;
+	tr_timer_init(&t->req.ack_timer, comp_timeout);
+	tr_timer_init(&t->req.wait_timer, req_wait_done);
+	tr_timer_init(&t->resp.timer, resp_timer);
+	t->resp.held_tail = &t->resp.held;
+	return 0;
+}
+
+void tr_qp_fini(struct emu_qp *qp)
+{
+	struct tr_timers *timers = &qp->hca->tr->timers;
+	struct tr_qp *t = tr_of(qp);
+
+	tr_qp_reset(qp);
+	tr_timer_remove(timers, &t->req.ack_timer);
+	tr_timer_remove(timers, &t->req.wait_timer);
+	tr_timer_remove(timers, &t->resp.timer);
+	tr_timers_release(timers, TIMERS_PER_QP);
+	free(t);
+	qp->tr.priv = NULL;
+}
+
+void tr_qp_reset(struct emu_qp *qp)
+{
+	struct tr_qp *t = tr_of(qp);
+
+	ready_del(qp->hca->tr, t);
+	flush_del(t);
+	req_reset(t);
+	resp_reset(t);
+}
+
+void tr_qp_to_rtr(struct emu_qp *qp)
+{
+	resp_start(tr_of(qp));
+}
+
+void tr_qp_to_rts(struct emu_qp *qp)
+{
+	/* the consumer of an XRC_RECV QP cannot send */
+	if (qp->type != IBV_QPT_XRC_RECV)
+		req_start(tr_of(qp));
+}
+
+void tr_qp_to_sqd(struct emu_qp *qp)
+{
+	req_sqd(tr_of(qp));
+}
+
+void tr_qp_to_error(struct emu_qp *qp)
+{
+	struct tr_qp *t = tr_of(qp);
+
+	ready_del(qp->hca->tr, t);
+	if (qp->sq.buf)
+		comp_flush(t);
+	resp_flush(t);
+	flush_add(t);
+}
+
+void tr_qp_attr_changed(struct emu_qp *qp)
+{
+	struct tr_qp *t = tr_of(qp);
+
+	if (t->req.state != REQ_RUN)
+		return;
+	t->req.retry_left = qp->attr.retry_cnt;
+	t->req.rnr_left = qp->attr.rnr_retry;
+	req_arm_ack_timer(t);
+	tr_sched(t);
+}
+
+void tr_qp_doorbell(struct emu_qp *qp)
+{
+	struct tr_qp *t = tr_of(qp);
+
+	if (t->req.state != REQ_OFF)
+		tr_sched(t);
+	else if ((qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) && qp->sq.buf)
+		comp_flush(t);
+}
+
+void tr_qp_query_psn(const struct emu_qp *qp, uint32_t *sq_psn, uint32_t *rq_psn)
+{
+	const struct tr_qp *t = tr_of(qp);
+
+	*sq_psn = t->req.primed ? t->req.next_psn : qp->attr.sq_psn;
+	*rq_psn = t->resp.state != RESP_OFF ? t->resp.epsn : qp->attr.rq_psn;
+}
+
+/* --- sending ---------------------------------------------------------------------------
+ */
+
+static uint8_t transport_bits(const struct emu_qp *qp)
+{
+	switch (qp->type) {
+	case IBV_QPT_UC:
+		return ROCE_UC;
+	case IBV_QPT_UD:
+		return ROCE_UD;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return ROCE_XRC;
+	default:
+		return ROCE_RC;
+	}
+}
+
+void tr_hdr(const struct emu_qp *qp, struct roce_hdr *h, uint8_t op)
+{
+	memset(h, 0, sizeof(*h));
+	h->opcode = transport_bits(qp) | op;
+	h->pkey = ROCE_PKEY_DEFAULT;
+	h->dqpn = qp->attr.dest_qp_num & ROCE_QPN_MASK;
+}
+
+uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roce_hdr *h,
+		    uint32_t len, uint32_t *total)
+{
+	uint32_t hdr_len;
+	uint8_t *p;
+
+	roce_opcode_info(h->opcode, &hdr_len);
+	h->pad = (0 - len) & 3;
+	*total = hdr_len + len + h->pad;
+	p = hca->ops->tx_get(hca->arg, path, *total);
+	if (!p)
+		return NULL;
+	roce_build(p, h);
+	if (h->pad)
+		memset(p + hdr_len + len, 0, h->pad);
+	return p + hdr_len;
+}
+
+void tr_tx_close(struct emu_hca *hca, uint32_t total)
+{
+	hca->ops->tx_put(hca->arg);
+	hca->counter[EMU_CNT_SENT_PKTS]++;
+	hca->counter[EMU_CNT_SENT_BYTES] += total + ROCE_ICRC_LEN;
+}
+
+/* One turn: up to TR_BURST packets. What ended it */
+static enum tr_step turn(struct tr_qp *t, uint32_t *budget)
+{
+	uint32_t burst = *budget < TR_BURST ? *budget : TR_BURST, left = burst;
+	enum tr_step step;
+
+	step = resp_run(t, &left);
+	if (step == TR_IDLE)
+		step = req_run(t, &left);
+	*budget -= burst - left;
+	return step;
+}
+
+bool tr_run(struct emu_hca *hca)
+{
+	struct emu_transport *tr = hca->tr;
+	uint32_t budget = TR_RUN_BUDGET, turns = TR_RUN_BUDGET;
+	bool more = tr_timers_run(&tr->timers, hca->now, TR_RUN_TIMERS);
+	enum tr_step step;
+	struct tr_qp *t;
+
+	flush_one(tr);
+	while (budget && turns-- && (t = tr->ready)) {
+		/* so that what happens meanwhile can put it back */
+		ready_del(tr, t);
+		step = turn(t, &budget);
+		if (step == TR_SENT) {
+			tr_sched(t);
+		} else if (step == TR_FULL) {
+			tr_sched(t);
+			tr->ready = tr->ready->prev;
+			return true;
+		}
+	}
+	return more || tr->ready;
+}
+
+uint64_t tr_deadline(const struct emu_hca *hca)
+{
+	return hca->tr->ready ? hca->now : tr_timers_next(&hca->tr->timers);
+}
+
+/* --- receiving -------------------------------------------------------------------------
+ */
+
+/* May a packet of this transport come to such a QP? */
+static bool transport_fits(const struct emu_qp *qp, uint8_t opcode)
+{
+	return (opcode & 0xe0) == transport_bits(qp);
+}
+
+/* 9.6.1.1.3: the lower 15 bits must match an entry of the table; ours is a full member */
+static bool pkey_right(uint16_t pkey)
+{
+	return (pkey & 0x7fff) == (ROCE_PKEY_DEFAULT & 0x7fff);
+}
+
+/* 9.6.1.5: a connected QP hears its peer only */
+static bool from_peer(const struct emu_qp *qp, const struct net_path *path)
+{
+	return qp->type == IBV_QPT_UD || (net_ip_eq(&path->src, &qp->path.dst) &&
+					  net_ip_eq(&path->dst, &qp->path.src));
+}
+
+/* struct incoming - a packet, taken apart */
+struct incoming {
+	const struct net_rx *pkt;
+	struct roce_hdr h;
+	uint32_t info;
+	const uint8_t *payload;
+	uint32_t len;
+};
+
+static bool well_formed(struct incoming *in)
+{
+	if (roce_parse(in->pkt->data, in->pkt->len, &in->h, &in->payload, &in->len))
+		return false;
+	in->info = roce_opcode_info(in->h.opcode, NULL);
+	/* 9.6.1.2: version; pad to a multiple of four; payload only where it may be */
+	return in->h.tver == 0 && ((in->len + in->h.pad) & 3) == 0 &&
+	       ((in->info & ROCE_F_PAYLOAD) || !(in->len + in->h.pad));
+}
+
+static void deliver(struct emu_qp *qp, const struct incoming *in)
+{
+	struct tr_qp *t = tr_of(qp);
+
+	if (in->info & ROCE_F_REQ)
+		resp_rx(t, in->pkt, &in->h, in->info, in->payload, in->len);
+	else if ((in->info & ROCE_F_RESP) && tr_reliable(qp))
+		comp_rx(t, &in->h, in->info, in->payload, in->len);
+}
+
+static void deliver_mcast(void *arg, struct emu_qp *qp)
+{
+	if (qp->type == IBV_QPT_UD)
+		deliver(qp, arg);
+}
+
+void tr_rx(struct emu_hca *hca, const struct net_rx *pkt)
+{
+	struct incoming in = {.pkt = pkt};
+	struct emu_qp *qp;
+
+	hca->counter[EMU_CNT_RCVD_PKTS]++;
+	hca->counter[EMU_CNT_RCVD_BYTES] += pkt->len + ROCE_ICRC_LEN;
+	if (!well_formed(&in)) {
+		hca->counter[EMU_CNT_RX_MALFORMED]++;
+		return;
+	}
+	if (!pkey_right(in.h.pkey)) {
+		hca->counter[EMU_CNT_RX_BAD_PKEY]++;
+		return;
+	}
+	if (in.h.dqpn == ROCE_QPN_MULTICAST && (in.info & ROCE_F_DETH)) {
+		emu_mcast_each(hca, &pkt->path->dst, deliver_mcast, &in);
+		return;
+	}
+	if (in.h.dqpn == ROCE_QPN_GSI) {
+		ud_gsi_rx(hca, pkt, &in.h, in.info, in.payload, in.len);
+		return;
+	}
+	qp = emu_qp_find(hca, in.h.dqpn);
+	if (!qp || !transport_fits(qp, in.h.opcode) || !from_peer(qp, pkt->path)) {
+		hca->counter[EMU_CNT_RX_BAD_QPN]++;
+		return;
+	}
+	deliver(qp, &in);
+}
+
+/* --- RNR timer
+ * ---------------------------------------------------------------------------- */
+
+/* IBTA table 46, in microseconds */
+static const uint32_t rnr_us[32] = {
+    655360, 10,	   20,	  30,	 40,	60,	80,	120,	160,	240,	320,
+    480,    640,   960,	  1280,	 1920,	2560,	3840,	5120,	7680,	10240,	15360,
+    20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+uint64_t tr_rnr_ns(uint8_t code)
+{
+	return rnr_us[code & 0x1f] * 1000ull;
+}
+
+uint8_t tr_rnr_code(uint64_t ns)
+{
+	uint8_t code;
+
+	for (code = 1; code < 32; code++)
+		if (tr_rnr_ns(code) >= ns)
+			return code;
+	return 0;
+}

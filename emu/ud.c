@@ -1,0 +1,226 @@
+/*
+ * ud.c - unreliable datagrams, and QP1 (IBTA vol. 1, 9.8.3, 11.4.1.2; annex A17).
+ *
+ * A datagram is one packet, complete when the port has it. At the receiver 40 bytes for
+ * the global route header come before the payload; RoCEv2 over IPv4 has the IPv4 header
+ * in the last 20 of them (annex A17.9.1.1, and what libibverbs looks for in
+ * ibv_init_ah_from_wc()).
+ *
+ * Multicast: the network delivers to all that joined, also on this host, also to the
+ * sender's own QP when it is a member. Nothing is looped back here.
+ *
+ * QP1 has no struct emu_qp: MADs go to and come from emu_ops.
+ */
+#include "emu/tr_qp.h"
+
+#define GRH_LEN		40
+#define MAD_LEN		256
+#define GSI_QKEY	0x80010000u /* 10.2.5.1 */
+#define QKEY_CONTROLLED 0x80000000u
+#define IP_PROTO_UDP	17
+#define UDP_LEN		8
+
+/* --- sending --------------------------------------------------------------------- */
+
+/* Where it goes: 0, or -errno when the WQE names no way */
+static int find_path(const struct tr_qp *t, const struct tr_wqe *w, struct net_path *path)
+{
+	const struct emu_ah *ah;
+
+	if (!w->ud.ah_num)
+		return wqe_av_path(t->qp, req_ring_index(t, t->req.cur), path);
+	ah = emu_ah_find(t->qp->hca, w->ud.ah_num);
+	if (!ah || ah->pd != t->qp->pd)
+		return -EINVAL;
+	*path = ah->path;
+	return 0;
+}
+
+static void fill_header(const struct emu_qp *qp, const struct tr_wqe *w,
+			struct roce_hdr *h)
+{
+	bool imm = w->opcode == IBV_WR_SEND_WITH_IMM;
+
+	tr_hdr(qp, h, imm ? ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
+	h->dqpn = w->ud.qpn;
+	h->psn = w->first_psn;
+	h->se = w->solicited;
+	h->imm_be = w->ex;
+	h->sqpn = qp->qpn;
+	/* 10.2.5: a Q_Key that consumers may not choose stands for the QP's own */
+	h->qkey = (w->ud.qkey & QKEY_CONTROLLED) ? qp->attr.qkey : w->ud.qkey;
+}
+
+enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
+{
+	struct odp_access acc = {.now = t->qp->hca->now};
+	struct emu_qp *qp = t->qp;
+	struct net_path path;
+	struct roce_hdr h;
+	uint32_t total;
+	uint8_t *data;
+	int err;
+
+	if (find_path(t, w, &path))
+		return req_wqe_failed(t, w, IBV_WC_LOC_QP_OP_ERR);
+	fill_header(qp, w, &h);
+	data = tr_tx_open(qp->hca, &path, &h, w->length, &total);
+	if (!data)
+		return TR_FULL;
+	err = w->length ? req_gather(t, w, 0, data, w->length, &acc) : 0;
+	if (err)
+		return req_memory_error(t, w, err, &acc);
+	tr_tx_close(qp->hca, total);
+	req_sent(t, w, 1);
+	return TR_SENT;
+}
+
+/* --- receiving --------------------------------------------------------------------- */
+
+static void put16(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static uint16_t ipv4_checksum(const uint8_t *p)
+{
+	uint32_t sum = 0, i;
+
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~((sum & 0xffff) + (sum >> 16));
+}
+
+static void make_ipv4(uint8_t *p, const struct net_path *path, uint32_t udp_len)
+{
+	p[0] = 0x45;
+	p[1] = path->tclass;
+	put16(p + 2, 20 + udp_len);
+	p[6] = 0x40; /* don't fragment */
+	p[8] = path->ttl;
+	p[9] = IP_PROTO_UDP;
+	memcpy(p + 12, path->src.b + 12, 4);
+	memcpy(p + 16, path->dst.b + 12, 4);
+	put16(p + 10, ipv4_checksum(p));
+}
+
+static void make_ipv6(uint8_t *p, const struct net_path *path, uint32_t udp_len)
+{
+	p[0] = 0x60 | path->tclass >> 4;
+	p[1] = (uint8_t)(path->tclass << 4 | (path->flow >> 16 & 0xf));
+	put16(p + 2, path->flow & 0xffff);
+	put16(p + 4, udp_len);
+	p[6] = IP_PROTO_UDP;
+	p[7] = path->ttl;
+	memcpy(p + 8, path->src.b, 16);
+	memcpy(p + 24, path->dst.b, 16);
+}
+
+/* The network header as the consumer finds it before the data */
+static void make_grh(uint8_t *grh, const struct net_rx *pkt)
+{
+	uint32_t udp_len = UDP_LEN + pkt->len + ROCE_ICRC_LEN;
+
+	memset(grh, 0, GRH_LEN);
+	if (net_ip_is_v4(&pkt->path->dst))
+		make_ipv4(grh + 20, pkt->path, udp_len);
+	else
+		make_ipv6(grh, pkt->path, udp_len);
+}
+
+static enum resp_verdict receive(struct tr_qp *t, const struct net_rx *pkt,
+				 const uint8_t *payload, uint32_t len)
+{
+	struct tr_resp *resp = &t->resp;
+	uint8_t grh[GRH_LEN];
+	enum resp_verdict v;
+
+	v = resp_take_wqe(t, 0);
+	if (v)
+		return v;
+	resp->rcur = (struct tr_cursor){0};
+	resp->rlen = 0;
+	make_grh(grh, pkt);
+	v = resp_scatter(t, grh, sizeof(grh));
+	return v ? v : resp_scatter(t, payload, len);
+}
+
+void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
+	   uint32_t info, const uint8_t *payload, uint32_t len)
+{
+	struct ib_uverbs_wc wc = {
+	    .opcode = IBV_WC_RECV,
+	    .byte_len = len + GRH_LEN,
+	    .src_qp = h->sqpn,
+	    .wc_flags = IBV_WC_GRH,
+	};
+	enum resp_verdict v;
+
+	if (h->qkey != t->qp->attr.qkey) {
+		t->qp->hca->counter[EMU_CNT_RX_BAD_QKEY]++;
+		return;
+	}
+	t->resp.event = IBV_EVENT_QP_FATAL;
+	v = receive(t, pkt, payload, len);
+	if (v == V_HOLD) {
+		resp_wait(t, pkt);
+	} else if (v == V_OK) {
+		if (info & ROCE_F_IMM) {
+			wc.wc_flags |= IBV_WC_WITH_IMM;
+			wc.ex.imm_data = h->imm_be;
+		}
+		resp_complete_recv(t, &wc, h->se);
+	} else if (t->resp.event == -1) {
+		/* the receive WQE was no good, and said so */
+		emu_qp_fail(t->qp, -1);
+	}
+}
+
+/* --- QP1
+ * --------------------------------------------------------------------------------- */
+
+void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_hdr *h,
+	       uint32_t info, const uint8_t *payload, uint32_t len)
+{
+	if (!(info & ROCE_F_DETH) || (info & ROCE_F_IMM)) {
+		hca->counter[EMU_CNT_RX_BAD_QPN]++;
+		return;
+	}
+	if (h->qkey != GSI_QKEY) {
+		hca->counter[EMU_CNT_RX_BAD_QKEY]++;
+		return;
+	}
+	if (len != MAD_LEN) {
+		hca->counter[EMU_CNT_RX_MALFORMED]++;
+		return;
+	}
+	if (hca->ops->gsi_rx)
+		hca->ops->gsi_rx(hca->arg, pkt->path, h->sqpn, h->qkey, payload, len);
+}
+
+int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
+		   const uint8_t *mad, uint32_t len)
+{
+	struct roce_hdr h = {
+	    .opcode = ROCE_UD | ROCE_SEND_ONLY,
+	    .pkey = ROCE_PKEY_DEFAULT,
+	    .dqpn = dqpn,
+	    .psn = hca->gsi_psn,
+	    .qkey = GSI_QKEY,
+	    .sqpn = ROCE_QPN_GSI,
+	};
+	uint32_t total;
+	uint8_t *data;
+
+	if (len != MAD_LEN || dqpn > ROCE_QPN_MASK)
+		return -EINVAL;
+	data = tr_tx_open(hca, path, &h, len, &total);
+	if (!data)
+		return -EAGAIN;
+	memcpy(data, mad, len);
+	tr_tx_close(hca, total);
+	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
+	return 0;
+}
