@@ -9,7 +9,8 @@
  * Multicast: the network delivers to all that joined, also on this host, also to the
  * sender's own QP when it is a member. Nothing is looped back here.
  *
- * QP1 has no struct emu_qp: MADs go to and come from emu_ops.
+ * QP1 has no struct emu_qp: MADs that come in are given to emu_ops, those that go out are
+ * hca.c's.
  */
 #include "emu/tr_qp.h"
 
@@ -198,29 +199,4 @@ void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_
 	}
 	if (hca->ops->gsi_rx)
 		hca->ops->gsi_rx(hca->arg, pkt->path, h->sqpn, h->qkey, payload, len);
-}
-
-int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
-		   const uint8_t *mad, uint32_t len)
-{
-	struct roce_hdr h = {
-	    .opcode = ROCE_UD | ROCE_SEND_ONLY,
-	    .pkey = ROCE_PKEY_DEFAULT,
-	    .dqpn = dqpn,
-	    .psn = hca->gsi_psn,
-	    .qkey = GSI_QKEY,
-	    .sqpn = ROCE_QPN_GSI,
-	};
-	uint32_t total;
-	uint8_t *data;
-
-	if (len != MAD_LEN || dqpn > ROCE_QPN_MASK)
-		return -EINVAL;
-	data = tr_tx_open(hca, path, &h, len, &total);
-	if (!data)
-		return -EAGAIN;
-	memcpy(data, mad, len);
-	tr_tx_close(hca, total);
-	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
-	return 0;
 }
