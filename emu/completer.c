@@ -83,7 +83,7 @@ static void send_queue_failed(struct emu_qp *qp)
 		qp->state = IBV_QPS_SQE;
 		comp_flush(tr_of(qp));
 	} else {
-		emu_qp_fail(qp, -1);
+		emu_qp_fail(qp, 0);
 	}
 }
 

@@ -136,7 +136,7 @@ static void report(struct tr_qp *t, enum ibv_wc_status status, uint32_t wc_opcod
 	struct ib_uverbs_wc wc = {.status = status, .opcode = wc_opcode};
 
 	resp_complete_recv(t, &wc, true);
-	t->resp.event = -1;
+	t->resp.event = 0;
 }
 
 enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
@@ -405,20 +405,37 @@ static bool res_is_due(const struct tr_res *r)
 	return r->cur != r->end;
 }
 
-/* 9.7.5.1.2: is there a resource for another request? It is the requester's duty not to
- * ask for more than max_dest_rd_atomic at once. */
+/* Room for max_dest_rd_atomic resources, made when the first is needed */
+static bool res_grow(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+	uint32_t size = t->qp->attr.max_dest_rd_atomic, i;
+	struct tr_res *res;
+
+	res = malloc(size * sizeof(*res));
+	if (!res)
+		return false;
+	for (i = 0; i < resp->res_count; i++)
+		res[i] = *res_at(resp, i);
+	free(resp->res);
+	resp->res = res;
+	resp->res_size = size;
+	resp->res_first = 0;
+	return true;
+}
+
+/*
+ * 9.7.5.1.2: is there a resource for another request? It is the requester's duty not to
+ * ask for more than max_dest_rd_atomic at once.
+ */
 static bool res_available(struct tr_qp *t)
 {
 	struct tr_resp *resp = &t->resp;
 
-	if (!resp->res) {
-		resp->res_size = t->qp->attr.max_dest_rd_atomic;
-		if (resp->res_size)
-			resp->res = malloc(resp->res_size * sizeof(*resp->res));
-		if (!resp->res)
-			return false;
-	}
-	return resp->res_count < resp->res_size || res_at(resp, 0)->answered;
+	if (resp->res_size < t->qp->attr.max_dest_rd_atomic && !res_grow(t))
+		return false;
+	return resp->res_count < resp->res_size ||
+	       (resp->res_size && res_at(resp, 0)->answered);
 }
 
 /* Keep the request @h; its response, @npsn packets, is due. */
@@ -720,7 +737,7 @@ static void fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool repor
 	    [V_OP] = {ROCE_NAK_REMOTE_OP, IBV_EVENT_QP_FATAL},
 	};
 
-	t->resp.event = reported ? -1 : consequence[v].event;
+	t->resp.event = reported ? 0 : consequence[v].event;
 	send_nak(t, RESP_DYING, ROCE_AETH_NAK | consequence[v].nak, psn);
 }
 
@@ -844,7 +861,7 @@ static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 	}
 	resp->event = IBV_EVENT_QP_FATAL;
 	v = execute(t, h, info, data, len);
-	verdict(t, pkt, h, info, v, resp->event == -1);
+	verdict(t, pkt, h, info, v, resp->event == 0);
 }
 
 /* --- UC (9.8.2.2)
@@ -883,8 +900,8 @@ static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
 	resp->drop_msg = true;
 	resp->msg = MSG_NONE;
 	/* 9.9.3 class D: only what cost a receive WQE stops the QP */
-	if (resp->event == -1)
-		emu_qp_fail(t->qp, -1);
+	if (resp->event == 0)
+		emu_qp_fail(t->qp, 0);
 }
 
 /* --- receiving

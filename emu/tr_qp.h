@@ -173,7 +173,7 @@ struct tr_req {
  *@res_next or later (counted from @res_first)
  * @ack_due:	acknowledge @epsn - 1 when all responses are out
  * @nak:	syndrome of a NAK to be sent then, 0 for none; @nak_psn
- * @event:	RESP_DYING: asynchronous event of the QP, -1 for none
+ * @event:	RESP_DYING: asynchronous event of the QP, 0 for none
  * @rnr_code:	timer of the RNR NAK that is about to be sent
  * @waiting:	the responses wait for a page fault
  * @comm_est:	IBV_EVENT_COMM_EST was raised

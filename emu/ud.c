@@ -173,9 +173,9 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 			wc.ex.imm_data = h->imm_be;
 		}
 		resp_complete_recv(t, &wc, h->se);
-	} else if (t->resp.event == -1) {
+	} else if (t->resp.event == 0) {
 		/* the receive WQE was no good, and said so */
-		emu_qp_fail(t->qp, -1);
+		emu_qp_fail(t->qp, 0);
 	}
 }
 
