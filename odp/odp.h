@@ -31,8 +31,8 @@ struct odp_mr;
  * @populate:	make the pages of [@addr, @addr+@len) present with read or write
  *		access (MADV_POPULATE_READ/WRITE). 0; -EFAULT where unmapped, beyond the
  *end of the file or not accessible; -ENOMEM, -EHWPOISON
- * @copy:	memcpy in which either side may be gone. 0 or -EFAULT, in which case a part
- *may have been copied. Never raises a signal. The last bytes are written last, since
+ * @copy:	memcpy in which either side may be gone. 0 or -EFAULT, in which case a
+ *part may have been copied. Never raises a signal. The last bytes are written last, since
  *		programs poll on them.
  * @cmp_swap, @fetch_add, @store64: guarded 8-byte atomics on an aligned address
  * @resident:	one byte per page of the range: bit 0 present, bit 1 writable. 0 or -errno
@@ -284,7 +284,7 @@ size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t ma
 
 /* What invalidation and faults rest on, for `urxe doctor` and --stats */
 struct odp_caps {
-	bool uffd, populate, pagemap_scan;
+	bool uffd, populate, pagemap;
 	int uffd_errno;
 };
 void odp_domain_caps(const struct odp_domain *dom, struct odp_caps *out);

@@ -1,0 +1,510 @@
+/*
+ * domain.c - the registry of MRs, invalidations, sums of counters.
+ *
+ * Owns struct odp_domain. See internal.h for the locks and for how invalidations arrive.
+ */
+#include "odp/internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "odp/guard.h"
+
+/* --- invalidations
+ * ------------------------------------------------------------------------ */
+
+/* Leave an invalidation for whoever has the lock next. Never waits. */
+static void inval_push(struct inval *q, uintptr_t first, uintptr_t last)
+{
+	uint64_t taken = atomic_load(&q->taken);
+	unsigned int n;
+
+	do {
+		uint64_t free = ~taken & ((1ull << INVAL_SLOTS) - 1);
+
+		if (!free) {
+			atomic_fetch_or(&q->state, INVAL_ALL);
+			return;
+		}
+		n = __builtin_ctzll(free);
+	} while (!atomic_compare_exchange_weak(&q->taken, &taken, taken | 1ull << n));
+	q->slot[n].first = first;
+	q->slot[n].last = last;
+	atomic_fetch_or(&q->state, 1ull << n);
+}
+
+/* struct target - a range on its way through the registry */
+struct target {
+	uintptr_t first, last;
+};
+
+static void invalidate_mr(struct odp_mr *mr, uintptr_t first, uintptr_t last)
+{
+	struct odp_demand *d = mr->demand;
+	uint64_t page = first >> mr->shift, last_page = last >> mr->shift;
+	uint64_t n =
+	    pt_clear(&d->pt, page, last_page - page + 1, false, mr_forget_fn(mr), mr);
+
+	for (struct inflight *f = d->inflight; f; f = f->next)
+		if (f->first <= last_page && f->last >= page)
+			f->raced = true;
+	mr_drop_pending(mr, page, last_page);
+	if (n) {
+		COUNT(mr, invalidations, 1);
+		COUNT(mr, pages_invalidated, n);
+	}
+}
+
+static struct odp_mr *mr_of_range(struct range_node *n)
+{
+	return (struct odp_mr *)((char *)n - offsetof(struct odp_mr, range));
+}
+
+static bool invalidate_node(struct range_node *n, void *arg)
+{
+	const struct target *t = arg;
+
+	invalidate_mr(mr_of_range(n), t->first, t->last);
+	return false;
+}
+
+/* With the lock */
+static void apply(struct odp_domain *dom, uintptr_t first, uintptr_t last)
+{
+	struct target t = {first, last};
+	unsigned int left = dom->implicit;
+
+	ranges_each(&dom->explicit_mrs, first, last, invalidate_node, &t);
+	for (struct odp_mr *mr = dom->mrs; mr && left; mr = mr->next) {
+		if (!mr->demand || !mr->implicit)
+			continue;
+		invalidate_mr(mr, first, last);
+		left--;
+	}
+}
+
+/* With the lock. Entries are not believed while INVAL_APPLYING is set. */
+static void drain(struct odp_domain *dom)
+{
+	struct inval *q = &dom->inval;
+	uint64_t work;
+
+	if (!(atomic_load(&q->state) & INVAL_WORK))
+		return;
+	atomic_fetch_or(&q->state, INVAL_APPLYING);
+	while ((work = atomic_fetch_and(&q->state, ~INVAL_WORK) & INVAL_WORK)) {
+		if (work & INVAL_ALL)
+			apply(dom, 0, UINTPTR_MAX);
+		work &= ~INVAL_ALL;
+		for (uint64_t left = work; left; left &= left - 1) {
+			unsigned int n = __builtin_ctzll(left);
+
+			apply(dom, q->slot[n].first, q->slot[n].last);
+		}
+		atomic_fetch_and(&q->taken, ~work);
+	}
+	atomic_fetch_and(&q->state, ~INVAL_APPLYING);
+}
+
+void dom_lock(struct odp_domain *dom)
+{
+	pthread_mutex_lock(&dom->lock);
+	drain(dom);
+}
+
+void dom_unlock(struct odp_domain *dom)
+{
+	pthread_mutex_unlock(&dom->lock);
+}
+
+/* Apply what is there if the lock is free; its holder's successor does it else. */
+static void inval_kick(struct odp_domain *dom)
+{
+	if (pthread_mutex_trylock(&dom->lock))
+		return;
+	drain(dom);
+	pthread_mutex_unlock(&dom->lock);
+}
+
+void dom_settle(struct odp_domain *dom)
+{
+	while (!dom_quiet(dom)) {
+		if (atomic_load(&dom->inval.state) & INVAL_READING)
+			sched_yield();
+		dom_lock(dom);
+		dom_unlock(dom);
+	}
+}
+
+void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
+{
+	if (!len)
+		return;
+	inval_push(&dom->inval, addr,
+		   len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1));
+	inval_kick(dom);
+}
+
+/* --- events of the monitor
+ * ---------------------------------------------------------------- */
+
+static void monitor_begin(void *arg)
+{
+	struct odp_domain *dom = arg;
+
+	atomic_fetch_or(&dom->inval.state, INVAL_READING);
+}
+
+static void monitor_gone(void *arg, uintptr_t first, uintptr_t last)
+{
+	struct odp_domain *dom = arg;
+
+	inval_push(&dom->inval, first, last);
+}
+
+static void monitor_end(void *arg)
+{
+	struct odp_domain *dom = arg;
+
+	atomic_fetch_and(&dom->inval.state, ~INVAL_READING);
+	inval_kick(dom);
+}
+
+static bool yes(struct range_node *n, void *arg)
+{
+	return true;
+}
+
+static bool monitor_needed(void *arg, uintptr_t first, uintptr_t last)
+{
+	struct odp_domain *dom = arg;
+	bool needed;
+
+	dom_lock(dom);
+	needed = dom->implicit || ranges_each(&dom->explicit_mrs, first, last, yes, NULL);
+	dom_unlock(dom);
+	return needed;
+}
+
+static const struct uffd_hooks monitor_hooks = {
+    .begin = monitor_begin,
+    .gone = monitor_gone,
+    .end = monitor_end,
+    .needed = monitor_needed,
+};
+
+/* --- life
+ * --------------------------------------------------------------------------------- */
+
+static int domain_init_os(struct odp_domain *dom, const struct odp_os *os, void *os_arg)
+{
+	int rc;
+
+	dom->os = os;
+	dom->os_arg = os_arg;
+	if (os)
+		return 0;
+	rc = guard_init();
+	if (rc)
+		return rc;
+	rc = os_linux_create(dom->cfg.uffd, &monitor_hooks, dom, &dom->linux_os);
+	dom->os = &os_linux_ops;
+	dom->os_arg = dom->linux_os;
+	return rc;
+}
+
+static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
+		       const struct odp_os *os, void *os_arg)
+{
+	int rc;
+
+	dom->cfg = *cfg;
+	dom->cfg.script = NULL;
+	dom->page_shift = (uint8_t)__builtin_ctzl(sysconf(_SC_PAGESIZE));
+	/* One level of page tables above, HPAGE_SHIFT of the kernel */
+	dom->huge_shift = 2 * dom->page_shift - 3;
+	pthread_mutex_init(&dom->lock, NULL);
+	prefetcher_init(&dom->prefetcher);
+	rc = cfg->script ? script_parse(cfg->script, &dom->script, NULL, 0) : 0;
+	if (!rc)
+		rc = evict_init(&dom->evict, cfg->max_pages);
+	if (rc)
+		return rc;
+	dom->retired = calloc(ODP_RETIRED, sizeof(*dom->retired));
+	if (!dom->retired)
+		return -ENOMEM;
+	return domain_init_os(dom, os, os_arg);
+}
+
+int odp_domain_create(const struct odp_config *cfg, const struct odp_os *os, void *os_arg,
+		      struct odp_domain **out)
+{
+	struct odp_domain *dom;
+	int rc;
+
+	if ((unsigned int)cfg->model >= ODP_FAULT_MODELS)
+		return -EINVAL;
+	dom = calloc(1, sizeof(*dom));
+	if (!dom)
+		return -ENOMEM;
+	rc = domain_init(dom, cfg, os, os_arg);
+	if (rc) {
+		odp_domain_destroy(dom);
+		return rc;
+	}
+	*out = dom;
+	return 0;
+}
+
+void odp_domain_destroy(struct odp_domain *dom)
+{
+	prefetcher_fini(&dom->prefetcher);
+	if (dom->linux_os)
+		os_linux_destroy(dom->linux_os);
+	evict_fini(&dom->evict);
+	pthread_mutex_destroy(&dom->lock);
+	free(dom->retired);
+	free(dom->script);
+	free(dom);
+}
+
+void odp_domain_abandon(struct odp_domain *dom)
+{
+	if (dom->linux_os)
+		os_linux_abandon(dom->linux_os);
+}
+
+static void forked_private(void *arg, uintptr_t addr, size_t len)
+{
+	odp_invalidate(arg, addr, len);
+}
+
+void odp_domain_forked(struct odp_domain *dom)
+{
+	if (dom->linux_os)
+		os_linux_private(dom->linux_os, forked_private, dom);
+	else
+		odp_invalidate(dom, 0, SIZE_MAX);
+}
+
+int odp_domain_fds(const struct odp_domain *dom, int *fds, int max)
+{
+	int fd = dom->linux_os ? os_linux_fd(dom->linux_os) : -1;
+
+	if (fd < 0 || max < 1)
+		return 0;
+	fds[0] = fd;
+	return 1;
+}
+
+void odp_domain_caps(const struct odp_domain *dom, struct odp_caps *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (dom->linux_os)
+		os_linux_caps(dom->linux_os, out);
+}
+
+void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
+			  uint64_t latency)
+{
+	dom_lock(dom);
+	dom->cfg.model = model;
+	dom->cfg.latency = latency;
+	dom_unlock(dom);
+}
+
+/* --- counters
+ * ----------------------------------------------------------------------------- */
+
+static void counters_add(struct odp_counters *sum, const struct odp_counters *c)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)c;
+
+	for (size_t i = 0; i < ODP_N_COUNTERS; i++)
+		to[i] += from[i];
+}
+
+static void counters_read(const struct odp_mr *mr, struct odp_counters *out)
+{
+	uint64_t *to = (uint64_t *)out;
+
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; mr->demand && i < ODP_N_COUNTERS; i++)
+		to[i] =
+		    atomic_load_explicit(&mr->demand->counter[i], memory_order_relaxed);
+}
+
+static void counters_zero(struct odp_mr *mr)
+{
+	for (size_t i = 0; mr->demand && i < ODP_N_COUNTERS; i++)
+		atomic_store_explicit(&mr->demand->counter[i], 0, memory_order_relaxed);
+}
+
+void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out)
+{
+	dom_settle(mr->dom);
+	counters_read(mr, out);
+}
+
+void odp_mr_reset_counters(struct odp_mr *mr)
+{
+	dom_settle(mr->dom);
+	counters_zero(mr);
+}
+
+void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out)
+{
+	struct odp_counters c;
+
+	dom_settle(dom);
+	dom_lock(dom);
+	*out = dom->total;
+	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next) {
+		counters_read(mr, &c);
+		counters_add(out, &c);
+	}
+	dom_unlock(dom);
+}
+
+void odp_domain_reset_counters(struct odp_domain *dom)
+{
+	dom_settle(dom);
+	dom_lock(dom);
+	memset(&dom->total, 0, sizeof(dom->total));
+	dom->n_retired = 0;
+	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next)
+		counters_zero(mr);
+	dom_unlock(dom);
+}
+
+/* --- the registry
+ * ------------------------------------------------------------------------- */
+
+static void info_read(const struct odp_mr *mr, struct odp_mr_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->key = mr->key;
+	memcpy(info->name, mr->name, sizeof(info->name));
+	info->addr = mr->addr;
+	info->length = mr->length;
+	info->on_demand = mr->demand;
+	info->implicit = mr->implicit;
+	info->live = true;
+	info->page_size = 1u << mr->shift;
+	if (mr->demand)
+		info->pages_cached =
+		    atomic_load_explicit(&mr->demand->pt.live, memory_order_relaxed);
+	counters_read(mr, &info->counters);
+}
+
+void dom_register(struct odp_domain *dom, struct odp_mr *mr)
+{
+	dom_lock(dom);
+	mr->next = dom->mrs;
+	if (mr->next)
+		mr->next->prev = mr;
+	dom->mrs = mr;
+	dom->n_mrs++;
+	if (mr->demand && mr->implicit)
+		dom->implicit++;
+	else if (mr->demand)
+		ranges_insert(&dom->explicit_mrs, &mr->range);
+	dom_unlock(dom);
+}
+
+void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
+{
+	struct odp_mr_info *info;
+
+	dom_lock(dom);
+	if (mr->prev)
+		mr->prev->next = mr->next;
+	else
+		dom->mrs = mr->next;
+	if (mr->next)
+		mr->next->prev = mr->prev;
+	dom->n_mrs--;
+	if (mr->demand) {
+		if (mr->implicit)
+			dom->implicit--;
+		else
+			ranges_remove(&dom->explicit_mrs, &mr->range);
+		info = &dom->retired[dom->n_retired++ % ODP_RETIRED];
+		info_read(mr, info);
+		info->live = false;
+		counters_add(&dom->total, &info->counters);
+		if (evict_on(&dom->evict))
+			pt_clear(&mr->demand->pt, mr->demand->pt.first,
+				 mr->demand->pt.count, true, mr_forget_fn(mr), mr);
+	}
+	dom_unlock(dom);
+}
+
+/* References to all MRs, oldest first; the lock is not held while memory is allocated. */
+static struct odp_mr **snapshot_mrs(struct odp_domain *dom, size_t *n)
+{
+	struct odp_mr **all = NULL;
+	size_t room = 0, i;
+
+	dom_lock(dom);
+	while (room < dom->n_mrs) {
+		room = dom->n_mrs;
+		dom_unlock(dom);
+		free(all);
+		all = malloc(room * sizeof(*all));
+		if (!all) {
+			*n = 0;
+			return NULL;
+		}
+		dom_lock(dom);
+	}
+	*n = 0;
+	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next) {
+		uint32_t refs = atomic_load(&mr->refs);
+
+		while (refs && !atomic_compare_exchange_weak(&mr->refs, &refs, refs + 1))
+			;
+		if (refs)
+			all[(*n)++] = mr;
+	}
+	dom_unlock(dom);
+	for (i = 0; i < *n / 2; i++) {
+		struct odp_mr *swap = all[i];
+
+		all[i] = all[*n - 1 - i];
+		all[*n - 1 - i] = swap;
+	}
+	return all;
+}
+
+void odp_domain_each(struct odp_domain *dom,
+		     void (*fn)(void *arg, const struct odp_mr_info *), void *arg)
+{
+	struct odp_mr_info info;
+	struct odp_mr **all;
+	size_t n;
+
+	dom_settle(dom);
+	all = snapshot_mrs(dom, &n);
+	for (size_t i = 0; i < n; i++) {
+		dom_lock(dom);
+		info_read(all[i], &info);
+		dom_unlock(dom);
+		fn(arg, &info);
+		odp_mr_put(all[i]);
+	}
+	free(all);
+	dom_lock(dom);
+	for (uint64_t i = dom->n_retired > ODP_RETIRED ? dom->n_retired - ODP_RETIRED : 0;
+	     i < dom->n_retired; i++) {
+		info = dom->retired[i % ODP_RETIRED];
+		dom_unlock(dom);
+		fn(arg, &info);
+		dom_lock(dom);
+	}
+	dom_unlock(dom);
+}

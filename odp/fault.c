@@ -1,0 +1,623 @@
+/*
+ * fault.c - page faults: how they are resolved, deferred, scripted, and counted.
+ *
+ * Theory of operation
+ *
+ * Resolving: note the fault in flight, have the range watched, make the pages present,
+ * then publish them unless an invalidation hit the range since the note was made; if one
+ * did, begin again. This is mmu_interval_read_begin()/retry() of the kernel with ranges
+ * in the place of a sequence number, so that unrelated unmappings repeat nothing.
+ *
+ * An access looks at its pages under the lock. What is missing is one fault, counted once
+ * however often it must be repeated. Served synchronously it is resolved on the spot. A
+ * model that defers (or a latency) notes a pending fault instead and answers -EAGAIN; the
+ * first access at or after its time resolves the whole of it, exactly as if the handler
+ * had done so at that time, and goes on as a hit. So everything hangs on the times that
+ * callers pass in, and on no clock. An invalidation voids pending faults that it
+ * overlaps.
+ *
+ * Then the data is moved, guarded. If that faults, a page was lost without any event
+ * (mprotect, truncation, or the event is still to come): the entries are dropped, which
+ * counts as an invalidation, and the access begins again.
+ */
+#include "odp/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often an access begins again */
+#define MAX_ATTEMPTS ODP_MAX_RETRIES
+
+/* --- eviction
+ * ----------------------------------------------------------------------------- */
+
+static void forget_page(void *arg, struct pt_leaf *leaf, unsigned int i, uint64_t page)
+{
+	struct odp_mr *mr = arg;
+
+	evict_remove(&mr->dom->evict, leaf->slot[i]);
+}
+
+pt_page_fn *mr_forget_fn(struct odp_mr *mr)
+{
+	return evict_on(&mr->dom->evict) ? forget_page : NULL;
+}
+
+/* A page enters a table: make room for it. With the lock. */
+static void enter_page(void *arg, struct pt_leaf *leaf, unsigned int i, uint64_t page)
+{
+	struct odp_mr *mr = arg;
+	struct evict *e = &mr->dom->evict;
+	uint32_t n = evict_victim(e);
+
+	if (n) {
+		struct odp_mr *victim = e->node[n].mr;
+
+		/* Leaves stay: one of them may be the one that is being filled. */
+		pt_clear(&victim->demand->pt, e->node[n].page, 1, true, forget_page,
+			 victim);
+		COUNT(victim, evictions, 1);
+	}
+	leaf->slot[i] = evict_add(e, mr, page);
+}
+
+static void use_pages(struct odp_mr *mr, uint64_t first, uint64_t n)
+{
+	struct pagetable *pt = &mr->demand->pt;
+
+	for (uint64_t page = first; page < first + n; page++) {
+		struct pt_leaf *leaf = pt_leaf(pt, page);
+		unsigned int i = pt_index(pt, page);
+
+		if (leaf && leaf->state[i])
+			evict_touch(&mr->dom->evict, leaf->slot[i]);
+	}
+}
+
+static uint64_t publish(struct odp_mr *mr, uint64_t first, uint64_t n, bool write,
+			uint8_t flags)
+{
+	return pt_publish(&mr->demand->pt, first, n, write ? PT_READ | PT_WRITE : PT_READ,
+			  flags, evict_on(&mr->dom->evict) ? enter_page : NULL, mr);
+}
+
+/* --- resolving
+ * ---------------------------------------------------------------------------- */
+
+static void flight_begin(struct odp_mr *mr, struct inflight *f, uint64_t first,
+			 uint64_t n)
+{
+	f->first = first;
+	f->last = first + n - 1;
+	f->raced = false;
+	dom_lock(mr->dom);
+	f->next = mr->demand->inflight;
+	mr->demand->inflight = f;
+	dom_unlock(mr->dom);
+}
+
+/* With the lock */
+static void flight_end(struct odp_mr *mr, struct inflight *f)
+{
+	struct inflight **p = &mr->demand->inflight;
+
+	while (*p != f)
+		p = &(*p)->next;
+	*p = f->next;
+}
+
+static void watch(struct odp_mr *mr, uintptr_t addr, size_t len)
+{
+	struct odp_domain *dom = mr->dom;
+
+	if (!dom->os->watch)
+		return;
+	/* Without events, interposition and the guard do what they can. */
+	if (!dom->os->watch(dom->os_arg, addr, len))
+		mr->demand->watched = true;
+}
+
+/* IBV_ACCESS_HUGETLB: the pages are as large as promised (mlx5 refuses smaller ones) */
+static int check_page_size(struct odp_mr *mr, uint64_t first, uint64_t n)
+{
+	struct odp_domain *dom = mr->dom;
+
+	if (!mr->hugetlb || !dom->os->page_size)
+		return 0;
+	for (uint64_t page = first; page < first + n; page++) {
+		size_t size = dom->os->page_size(dom->os_arg, page << mr->shift);
+
+		if (size && size < (size_t)1 << mr->shift)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int make_present(struct odp_mr *mr, const struct resolve *r)
+{
+	struct odp_domain *dom = mr->dom;
+	uintptr_t addr = r->first << mr->shift;
+	size_t len = r->n << mr->shift;
+	int rc;
+
+	watch(mr, addr, len);
+	rc = check_page_size(mr, r->first, r->n);
+	return rc ? rc : dom->os->populate(dom->os_arg, addr, len, r->write);
+}
+
+/*
+ * Take the lock with leaves for all of the pages (unless the fault failed or was raced,
+ * then they do not matter). @rc or -ENOMEM
+ */
+static int lock_with_leaves(struct odp_mr *mr, const struct inflight *f, uint64_t n,
+			    int rc)
+{
+	struct pagetable *pt = &mr->demand->pt;
+
+	for (;;) {
+		dom_lock(mr->dom);
+		if (rc || f->raced || pt_ready(pt, f->first, n))
+			return rc;
+		dom_unlock(mr->dom);
+		rc = pt_prepare(pt, f->first, n);
+	}
+}
+
+int64_t mr_resolve(struct odp_mr *mr, const struct resolve *r)
+{
+	struct inflight f;
+
+	for (unsigned int i = 0; i <= r->retries; i++) {
+		int64_t changed = 0;
+		int rc;
+
+		if (i)
+			COUNT(mr, retries, 1);
+		flight_begin(mr, &f, r->first, r->n);
+		rc = make_present(mr, r);
+		rc = lock_with_leaves(mr, &f, r->n, rc);
+		flight_end(mr, &f);
+		if (!rc && !f.raced)
+			changed = publish(mr, r->first, r->n, r->write, r->flags);
+		dom_unlock(mr->dom);
+		if (!f.raced)
+			return rc ? rc : changed;
+	}
+	return -EAGAIN;
+}
+
+/* With the lock: publish the pages that are present */
+static uint64_t publish_present(struct odp_mr *mr, const struct resolve *r,
+				const uint8_t *present)
+{
+	uint64_t changed = 0;
+
+	for (uint64_t i = 0; i < r->n; i++)
+		if (present[i] & 1)
+			changed += publish(mr, r->first + i, 1,
+					   r->write && (present[i] & 2), r->flags);
+	return changed;
+}
+
+/* os->resident is about base pages; a larger page is present if all of it is. */
+static int resident(struct odp_mr *mr, const struct resolve *r, uint8_t *present)
+{
+	struct odp_domain *dom = mr->dom;
+	unsigned int per = 1u << (mr->shift - dom->page_shift);
+	uint8_t *base = present;
+	int rc;
+
+	if (!dom->os->resident)
+		return -EOPNOTSUPP;
+	if (per > 1) {
+		base = malloc(r->n * per);
+		if (!base)
+			return -ENOMEM;
+	}
+	rc = dom->os->resident(dom->os_arg, r->first << mr->shift, r->n << mr->shift,
+			       base);
+	if (per == 1)
+		return rc;
+	memset(present, 3, r->n);
+	for (uint64_t i = 0; !rc && i < r->n * per; i++)
+		present[i / per] &= base[i];
+	free(base);
+	return rc;
+}
+
+int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
+{
+	uint8_t *present = malloc(r->n);
+	int64_t changed = -EAGAIN;
+	struct inflight f;
+
+	if (!present)
+		return -ENOMEM;
+	for (unsigned int i = 0; i <= r->retries && changed == -EAGAIN; i++) {
+		int rc;
+
+		if (i)
+			COUNT(mr, retries, 1);
+		flight_begin(mr, &f, r->first, r->n);
+		watch(mr, r->first << mr->shift, r->n << mr->shift);
+		rc = resident(mr, r, present);
+		rc = lock_with_leaves(mr, &f, r->n, rc);
+		flight_end(mr, &f);
+		if (!f.raced)
+			changed = rc ? rc : (int64_t)publish_present(mr, r, present);
+		dom_unlock(mr->dom);
+	}
+	free(present);
+	return changed;
+}
+
+/* --- pending faults, with the lock
+ * -------------------------------------------------------- */
+
+static bool pending_covers(const struct pending *p, uint64_t page, bool write)
+{
+	return p->n && page >= p->first && page - p->first < p->n && (p->write || !write);
+}
+
+static struct pending *pending_find(struct odp_demand *d, uint64_t page, bool write)
+{
+	for (unsigned int i = 0; d->n_pending && i < ODP_PENDING; i++)
+		if (pending_covers(&d->pending[i], page, write))
+			return &d->pending[i];
+	return NULL;
+}
+
+static void pending_drop(struct odp_demand *d, struct pending *p)
+{
+	p->n = 0;
+	d->n_pending--;
+}
+
+void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last)
+{
+	struct odp_demand *d = mr->demand;
+
+	for (unsigned int i = 0; d->n_pending && i < ODP_PENDING; i++) {
+		struct pending *p = &d->pending[i];
+
+		if (p->n && p->first <= last && p->first + p->n - 1 >= first)
+			pending_drop(d, p);
+	}
+}
+
+/*
+ * A free slot; if there is none, that of the fault that is due first, if it is due. Else
+ * NULL and when that will be: the handler has no room for more faults.
+ */
+static struct pending *pending_slot(struct odp_demand *d, uint64_t now,
+				    struct pending **first)
+{
+	*first = NULL;
+	for (unsigned int i = 0; i < ODP_PENDING; i++) {
+		struct pending *p = &d->pending[i];
+
+		if (!p->n)
+			return p;
+		if (!*first || p->ready_at < (*first)->ready_at)
+			*first = p;
+	}
+	if ((*first)->ready_at > now)
+		return NULL;
+	pending_drop(d, *first);
+	return *first;
+}
+
+/* --- an access
+ * ---------------------------------------------------------------------------- */
+
+/*
+ * struct service - an access on its way
+ * @page, @n:	its pages
+ * @write:	needs PT_WRITE
+ * @model, @latency: how its faults are served
+ * @acc:	the caller's
+ */
+struct service {
+	struct odp_mr *mr;
+	uint64_t page, n;
+	bool write;
+	enum odp_fault_model model;
+	uint64_t latency;
+	struct odp_access *acc;
+};
+
+static uint64_t clock_ns(const struct odp_domain *dom)
+{
+	return dom->os->now ? dom->os->now(dom->os_arg) : 0;
+}
+
+/* A fault is counted once per access. */
+static void count_fault(const struct service *s)
+{
+	if (s->acc->faulted)
+		return;
+	s->acc->faulted = true;
+	if (s->write)
+		COUNT(s->mr, write_faults, 1);
+	else
+		COUNT(s->mr, read_faults, 1);
+	if (s->acc->remote)
+		COUNT(s->mr, remote_faults, 1);
+	else
+		COUNT(s->mr, local_faults, 1);
+}
+
+static int fault_now(const struct service *s, struct pt_span miss)
+{
+	struct resolve r = {miss.first, miss.n, s->write, 0, ODP_MAX_RETRIES};
+	int64_t changed = mr_resolve(s->mr, &r);
+
+	if (changed < 0) {
+		COUNT(s->mr, failed_faults, 1);
+		return -EFAULT;
+	}
+	COUNT(s->mr, pages_faulted, changed);
+	return 0;
+}
+
+static int serve_sync(const struct service *s, struct pt_span miss)
+{
+	uint64_t begin = clock_ns(s->mr->dom);
+	int rc;
+
+	count_fault(s);
+	rc = fault_now(s, miss);
+	COUNT(s->mr, fault_ns, clock_ns(s->mr->dom) - begin);
+	return rc;
+}
+
+/* Its time has come. The whole of it if that can be had, else what this access needs. */
+static int serve_due(const struct service *s, struct pt_span miss,
+		     const struct pending *p)
+{
+	struct resolve r = {p->first, p->n, p->write, 0, ODP_MAX_RETRIES};
+	int64_t changed = mr_resolve(s->mr, &r);
+
+	COUNT(s->mr, fault_ns, s->acc->now - p->started);
+	if (changed < 0)
+		return fault_now(s, miss);
+	COUNT(s->mr, pages_faulted, changed);
+	return 0;
+}
+
+static int defer(const struct service *s, const struct pending *p)
+{
+	s->acc->ready_at = p->ready_at;
+	s->acc->model = p->model;
+	return -EAGAIN;
+}
+
+/* With the lock, which it leaves. @room: allocated if it was needed */
+static int serve_new(const struct service *s, struct pt_span miss)
+{
+	struct odp_demand *d = s->mr->demand;
+	struct pending *p, *first;
+	uint64_t now = s->acc->now;
+	int rc;
+
+	p = pending_slot(d, now, &first);
+	if (!p) {
+		rc = defer(s, first);
+		dom_unlock(s->mr->dom);
+		return rc;
+	}
+	p->first = miss.first;
+	p->n = miss.n;
+	p->started = now;
+	p->ready_at = s->latency > UINT64_MAX - now ? UINT64_MAX : now + s->latency;
+	p->write = s->write;
+	p->model = s->model;
+	d->n_pending++;
+	rc = defer(s, p);
+	dom_unlock(s->mr->dom);
+	count_fault(s);
+	return rc;
+}
+
+/* Room for pending faults, made at the first that is deferred */
+static int pending_room(struct odp_mr *mr)
+{
+	struct pending *room;
+
+	if (mr->demand->pending)
+		return 0;
+	room = calloc(ODP_PENDING, sizeof(*room));
+	if (!room)
+		return -ENOMEM;
+	dom_lock(mr->dom);
+	if (!mr->demand->pending) {
+		mr->demand->pending = room;
+		room = NULL;
+	}
+	dom_unlock(mr->dom);
+	free(room);
+	return 0;
+}
+
+/* With the lock: what is missing? Pages that are there were used. */
+static struct pt_span look(const struct service *s)
+{
+	struct odp_mr *mr = s->mr;
+	uint8_t want = s->write ? PT_READ | PT_WRITE : PT_READ;
+	uint64_t fresh = pt_touch(&mr->demand->pt, s->page, s->n, want);
+
+	if (fresh)
+		COUNT(mr, prefetch_hits, fresh);
+	if (evict_on(&mr->dom->evict))
+		use_pages(mr, s->page, s->n);
+	return pt_missing(&mr->demand->pt, s->page, s->n, want);
+}
+
+static bool span_covers(const struct pending *p, struct pt_span miss)
+{
+	return p->first <= miss.first && p->first + p->n >= miss.first + miss.n;
+}
+
+/* Have all pages of the access in the table: 0, -EAGAIN or -EFAULT */
+static int serve(const struct service *s)
+{
+	struct odp_mr *mr = s->mr;
+	struct odp_demand *d = mr->demand;
+	bool deferring = s->model != ODP_FAULT_SYNC || s->latency;
+
+	/* each turn resolves one pending fault */
+	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
+		struct pending *p, due;
+		struct pt_span miss;
+		int rc;
+
+		dom_settle(mr->dom);
+		if (deferring && pending_room(mr))
+			return -EFAULT;
+		dom_lock(mr->dom);
+		miss = look(s);
+		if (!miss.n) {
+			dom_unlock(mr->dom);
+			return 0;
+		}
+		p = pending_find(d, miss.first, s->write);
+		if (!p && deferring)
+			return serve_new(s, miss);
+		if (p && s->acc->now < p->ready_at) {
+			rc = defer(s, p);
+			dom_unlock(mr->dom);
+			return rc;
+		}
+		if (p) {
+			due = *p;
+			pending_drop(d, p);
+		}
+		dom_unlock(mr->dom);
+		if (!p)
+			return serve_sync(s, miss);
+		rc = serve_due(s, miss, &due);
+		if (rc || span_covers(&due, miss))
+			return rc;
+	}
+	return -EFAULT;
+}
+
+int access_transfer(struct odp_mr *mr, const struct access *a)
+{
+	const struct odp_os *os = mr->dom->os;
+	void *arg = mr->dom->os_arg;
+
+	switch (a->kind) {
+	case ACCESS_READ:
+		return os->copy(arg, a->buf, (const void *)a->addr, a->len);
+	case ACCESS_WRITE:
+		return os->copy(arg, (void *)a->addr, a->buf, a->len);
+	case ACCESS_CMP_SWAP:
+		return os->cmp_swap(arg, (uint64_t *)a->addr, a->operand[0],
+				    a->operand[1], a->orig);
+	case ACCESS_FETCH_ADD:
+		return os->fetch_add(arg, (uint64_t *)a->addr, a->operand[0], a->orig);
+	case ACCESS_STORE64:
+		return os->store64(arg, (uint64_t *)a->addr, a->operand[0]);
+	case ACCESS_TOUCH_READ:
+	case ACCESS_TOUCH_WRITE:
+		break;
+	}
+	return 0;
+}
+
+void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len)
+{
+	struct mr_pages p = mr_pages_of(mr, addr, len);
+	uint64_t n;
+
+	dom_lock(mr->dom);
+	n = pt_clear(&mr->demand->pt, p.first, p.n, false, mr_forget_fn(mr), mr);
+	dom_unlock(mr->dom);
+	if (!n)
+		return; /* the event has come meanwhile */
+	COUNT(mr, invalidations, 1);
+	COUNT(mr, pages_invalidated, n);
+}
+
+static void drop_page(struct odp_mr *mr, uint64_t page)
+{
+	uint64_t n;
+
+	dom_lock(mr->dom);
+	n = pt_clear(&mr->demand->pt, page, 1, false, mr_forget_fn(mr), mr);
+	dom_unlock(mr->dom);
+	COUNT(mr, evictions, n);
+}
+
+/* Count the access for scripted faults, and have those happen that are due. 0 or -EFAULT
+ */
+static int run_script(struct service *s)
+{
+	struct odp_mr *mr = s->mr;
+	const struct script *script = mr->dom->script;
+	uint64_t base = mr->demand->pt.first;
+	int rc = 0;
+
+	for (unsigned int i = 0; i < script->n; i++) {
+		const struct script_rule *rule = &script->rule[i];
+		struct script_state *state = &mr->demand->rule[i];
+		uint64_t page = base + rule->page;
+		bool due;
+
+		if (page < s->page || page - s->page >= s->n)
+			continue;
+		dom_lock(mr->dom);
+		due = state->on && ++state->seen == rule->access;
+		dom_unlock(mr->dom);
+		if (!due)
+			continue;
+		drop_page(mr, page);
+		if (rule->action == SCRIPT_MODEL)
+			s->model = rule->model;
+		if (rule->action == SCRIPT_ERROR)
+			rc = -EFAULT;
+	}
+	if (rc) {
+		count_fault(s);
+		COUNT(mr, failed_faults, 1);
+	}
+	return rc;
+}
+
+int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
+{
+	struct mr_pages p = mr_pages_of(mr, a->addr, a->len);
+	bool touch = a->kind == ACCESS_TOUCH_READ || a->kind == ACCESS_TOUCH_WRITE;
+	struct service s = {
+	    .mr = mr,
+	    .page = p.first,
+	    .n = p.n,
+	    .write = a->kind != ACCESS_READ && a->kind != ACCESS_TOUCH_READ,
+	    .model = mr->demand->model,
+	    .latency = mr->demand->latency,
+	    .acc = acc,
+	};
+	int rc;
+
+	if (mr->demand->rule && !touch) {
+		rc = run_script(&s);
+		if (rc)
+			return rc;
+	}
+	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
+		if (i && acc->faulted)
+			COUNT(mr, retries, 1);
+		rc = serve(&s);
+		if (rc || touch)
+			return rc;
+		rc = access_transfer(mr, a);
+		if (!rc && !acc->faulted)
+			COUNT(mr, cache_hits, 1);
+		if (rc != -EFAULT)
+			return rc;
+		mr_stale(mr, a->addr, a->len);
+	}
+	return -EFAULT;
+}

@@ -1,0 +1,272 @@
+/*
+ * internal.h - what the files of odp/ share; nobody else includes it.
+ *
+ * Locks. There is one lock per domain, dom->lock. It covers the registry of MRs, all
+ * changes of page tables, faults in flight, pending faults and the eviction list;
+ * critical sections are short, call nothing of the operating system, and neither allocate
+ * nor free. Accesses that find their pages present take no lock.
+ *
+ * Invalidations. A caller of munmap(2) cannot wait for that lock: it may be the garbage
+ * collector that has stopped the thread which holds it, and the userfaultfd monitor must
+ * go on reading, else the whole process stands still. So an invalidation is put into one
+ * of a few slots of dom->inval without waiting, and is applied by whoever has the lock
+ * first: the caller itself if it is free, else the next who takes it. Nobody believes a
+ * page-table entry while inval.state is not zero. When all slots are taken, everything is
+ * invalidated.
+ *
+ * The caller of munmap(2) goes on as soon as the monitor has read its event, before the
+ * monitor has put it into a slot. INVAL_READING covers that gap: it is set before the
+ * read.
+ */
+#ifndef URXE_ODP_INTERNAL_H
+#define URXE_ODP_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "odp/evict.h"
+#include "odp/odp.h"
+#include "odp/os_linux.h"
+#include "odp/pagetable.h"
+#include "odp/prefetch.h"
+#include "odp/ranges.h"
+#include "odp/script.h"
+
+/* Explicit MRs above this many pages (16 GiB of 4 KiB) get a sparse table. */
+#define ODP_FLAT_MAX_PAGES (1ull << 22)
+/* MRs that are gone, kept for the report */
+#define ODP_RETIRED 256
+/* Deferred faults per MR */
+#define ODP_PENDING 64
+/*
+ * How often a fault may be overtaken by invalidations before it fails (the kernel's
+ * HMM_RANGE_DEFAULT_TIMEOUT is a second; ours must not depend on a clock)
+ */
+#define ODP_MAX_RETRIES 1000
+
+/* --- invalidations
+ * ------------------------------------------------------------------------ */
+
+#define INVAL_SLOTS    48
+#define INVAL_READING  (1ull << 63) /* the monitor reads: wait */
+#define INVAL_APPLYING (1ull << 62) /* the holder of dom->lock applies them */
+#define INVAL_ALL      (1ull << 61) /* the slots ran out: everything */
+#define INVAL_WORK     (INVAL_ALL | ((1ull << INVAL_SLOTS) - 1))
+
+/*
+ * struct inval - invalidations that are not applied yet
+ * @state:	bit n: slot n is full; and the flags above
+ * @taken:	bit n: slot n belongs to someone
+ */
+struct inval {
+	_Atomic uint64_t state;
+	_Atomic uint64_t taken;
+	struct {
+		uintptr_t first, last;
+	} slot[INVAL_SLOTS];
+};
+
+/* --- MRs
+ * ---------------------------------------------------------------------------------- */
+
+/*
+ * struct inflight - a fault that is being resolved, on the stack of the thread that does
+ * it
+ * @raced:	an invalidation hit the range meanwhile: do not publish
+ */
+struct inflight {
+	uint64_t first, last; /* pages */
+	bool raced;
+	struct inflight *next;
+};
+
+/*
+ * struct pending - a fault that the model defers
+ * @n:		pages, 0: unused
+ * @started:	when it was taken
+ */
+struct pending {
+	uint64_t first, n;
+	uint64_t started, ready_at;
+	bool write;
+	enum odp_fault_model model;
+};
+
+#define ODP_N_COUNTERS (sizeof(struct odp_counters) / sizeof(uint64_t))
+
+/*
+ * struct odp_demand - the on-demand part of an MR
+ * @careful:	accesses must take the slow path: eviction list, or scripted faults
+ * @watched:	os->watch was called
+ * @counter:	struct odp_counters, member by member
+ * @inflight, @pending: under dom->lock; @pending NULL until there is one
+ * @rule:	state of each rule of the domain's script, NULL without one
+ */
+struct odp_demand {
+	struct pagetable pt;
+	bool careful;
+	_Atomic bool watched;
+	_Atomic uint8_t model;
+	_Atomic uint64_t latency;
+	_Atomic uint64_t counter[ODP_N_COUNTERS];
+	struct inflight *inflight;
+	struct pending *pending;
+	unsigned int n_pending;
+	struct script_state *rule;
+};
+
+/*
+ * struct odp_mr
+ * @refs:	references; @worker_refs of them are the prefetch worker's
+ * @prev, @next: all MRs of the domain
+ * @range:	in dom->explicit_mrs (bytes, rounded out to pages)
+ * @demand:	NULL if pinned
+ */
+struct odp_mr {
+	struct odp_domain *dom;
+	struct odp_demand *demand;
+	uintptr_t addr;
+	size_t length;
+	uint64_t iova;
+	_Atomic uint32_t refs, worker_refs;
+	uint32_t key;
+	bool writable, implicit, hugetlb;
+	uint8_t shift;
+	char name[32];
+	struct odp_mr *prev, *next;
+	struct range_node range;
+};
+
+/*
+ * struct odp_domain
+ * @linux_os:	of the real operating system, else NULL
+ * @explicit_mrs: on-demand MRs by address; @implicit of the MRs are everywhere
+ * @total:	counters of MRs that are gone
+ * @retired:	ring of the last of them, @n_retired ever
+ */
+struct odp_domain {
+	struct inval inval;
+	pthread_mutex_t lock;
+	const struct odp_os *os;
+	void *os_arg;
+	struct os_linux *linux_os;
+	struct odp_config cfg;
+	uint8_t page_shift, huge_shift;
+	struct script *script;
+	struct evict evict;
+	struct ranges explicit_mrs;
+	unsigned int implicit;
+	struct odp_mr *mrs;
+	unsigned int n_mrs;
+	struct odp_counters total;
+	struct odp_mr_info *retired;
+	uint64_t n_retired;
+	struct prefetcher prefetcher;
+};
+
+static inline void mr_count(struct odp_mr *mr, size_t member, uint64_t n)
+{
+	atomic_fetch_add_explicit(&mr->demand->counter[member / sizeof(uint64_t)], n,
+				  memory_order_relaxed);
+}
+#define COUNT(mr, member, n) mr_count(mr, offsetof(struct odp_counters, member), n)
+
+/* domain.c */
+
+/* Take the lock, and apply what invalidations there are */
+void dom_lock(struct odp_domain *dom);
+void dom_unlock(struct odp_domain *dom);
+/* All invalidations that began before are applied now. Without the lock. */
+void dom_settle(struct odp_domain *dom);
+static inline bool dom_quiet(const struct odp_domain *dom)
+{
+	return !atomic_load_explicit(&dom->inval.state, memory_order_acquire);
+}
+
+void dom_register(struct odp_domain *dom, struct odp_mr *mr);
+/* With the counters kept for the report */
+void dom_unregister(struct odp_domain *dom, struct odp_mr *mr);
+
+/* fault.c */
+
+enum access_kind {
+	ACCESS_READ,
+	ACCESS_WRITE,
+	ACCESS_CMP_SWAP,
+	ACCESS_FETCH_ADD,
+	ACCESS_STORE64,
+	ACCESS_TOUCH_READ, /* these two transfer nothing */
+	ACCESS_TOUCH_WRITE,
+};
+
+/*
+ * struct access - one access of the HCA
+ * @addr, @len:	process memory; inside the MR, @len > 0
+ * @buf:	the HCA's side of a copy
+ * @operand, @orig: of atomics
+ */
+struct access {
+	enum access_kind kind;
+	uintptr_t addr;
+	size_t len;
+	void *buf;
+	uint64_t operand[2];
+	uint64_t *orig;
+};
+
+/* Move the data, guarded: 0 or -EFAULT */
+int access_transfer(struct odp_mr *mr, const struct access *a);
+/* The slow path of an access to an on-demand MR: scripts, faults, models, transfer */
+int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc);
+/* A guarded access faulted although the table had the pages: they are not there any more.
+ */
+void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len);
+
+/* Advice for resolving a fault: what to do with the pages */
+struct resolve {
+	uint64_t first, n;
+	bool write;
+	uint8_t flags;
+	unsigned int retries;
+};
+/*
+ * mr_resolve - make pages present and publish them. The number of pages that changed, or
+ * -errno; -EAGAIN when invalidations raced more than @retries times.
+ */
+int64_t mr_resolve(struct odp_mr *mr, const struct resolve *r);
+/* Publish what is present anyway. Pages that changed, or -errno; -EAGAIN as above */
+int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r);
+/* Callback of pt_clear() while there is an eviction list, else NULL; its argument is the
+ * MR */
+pt_page_fn *mr_forget_fn(struct odp_mr *mr);
+/* With the lock: pending faults that overlap the pages are void. */
+void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);
+
+/* mr.c */
+
+/* Where [@iova, @iova+@len) is in memory; false if out of bounds */
+static inline bool mr_translate(const struct odp_mr *mr, uint64_t iova, size_t len,
+				uintptr_t *addr)
+{
+	uint64_t off = iova - mr->iova;
+
+	*addr = mr->addr + off;
+	return off <= mr->length && len <= mr->length - off;
+}
+
+struct mr_pages {
+	uint64_t first, n;
+};
+/* The pages of [@addr, @addr+@len), @len > 0 */
+static inline struct mr_pages mr_pages_of(const struct odp_mr *mr, uintptr_t addr,
+					  size_t len)
+{
+	uint64_t first = addr >> mr->shift;
+
+	return (struct mr_pages){first, ((addr + len - 1) >> mr->shift) - first + 1};
+}
+
+#endif

@@ -1,0 +1,284 @@
+/*
+ * os_linux.c - struct odp_os on the real kernel.
+ *
+ * Owns the userfaultfd, if there is one. What a kernel or a container does not give is
+ * found out by trying, once.
+ */
+#include "odp/os_linux.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "odp/guard.h"
+#include "odp/maps.h"
+#include "odp/sys.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Entries of /proc/self/pagemap (Documentation/admin-guide/mm/pagemap.rst) */
+#define PAGEMAP_PRESENT	  (1ull << 63)
+#define PAGEMAP_SHARED	  (1ull << 61)
+#define PAGEMAP_EXCLUSIVE (1ull << 56)
+
+/* Turns of a madvise() that says EAGAIN or EINTR */
+#define POPULATE_TURNS 100
+
+/*
+ * struct os_linux
+ * @populate:	the kernel has MADV_POPULATE_ (Linux 5.14)
+ * @uffd:	NULL where it cannot be had, then @uffd_errno says why
+ */
+struct os_linux {
+	bool populate;
+	bool pagemap;
+	uint8_t page_shift;
+	struct uffd *uffd;
+	int uffd_errno;
+};
+
+/* --- operations
+ * --------------------------------------------------------------------------- */
+
+static int linux_populate(void *arg, uintptr_t addr, size_t len, bool write)
+{
+	const struct os_linux *os = arg;
+	int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (!os->populate)
+		return guard_touch(addr, len, write);
+	for (int i = 0; i < POPULATE_TURNS; i++) {
+		if (!sys_madvise(addr, len, advice))
+			return 0;
+		if (errno != EAGAIN && errno != EINTR)
+			break;
+	}
+	/*
+	 * ENOMEM: not mapped; EINVAL: PROT_NONE, or read-only; EFAULT: beyond the end of
+	 * the file, or the device says so. madvise(2)
+	 */
+	return errno == EHWPOISON ? -EHWPOISON : -EFAULT;
+}
+
+static int linux_copy(void *arg, void *dst, const void *src, size_t len)
+{
+	return guard_copy(dst, src, len);
+}
+
+static int linux_cmp_swap(void *arg, uint64_t *p, uint64_t cmp, uint64_t swap,
+			  uint64_t *orig)
+{
+	return guard_cmp_swap(p, cmp, swap, orig);
+}
+
+static int linux_fetch_add(void *arg, uint64_t *p, uint64_t add, uint64_t *orig)
+{
+	return guard_fetch_add(p, add, orig);
+}
+
+static int linux_store64(void *arg, uint64_t *p, uint64_t v)
+{
+	return guard_store64(p, v);
+}
+
+/*
+ * Present, and writable without a fault? A private page is if nobody shares it (the page
+ * of zeroes and pages after fork are not exclusive), a shared one if the mapping is.
+ */
+static uint8_t entry_state(uint64_t entry, const struct vma *vma)
+{
+	if (!(entry & PAGEMAP_PRESENT) || !vma->readable)
+		return 0;
+	if (!vma->writable)
+		return 1;
+	if (vma->shared)
+		return 3;
+	return (entry & PAGEMAP_EXCLUSIVE) && !(entry & PAGEMAP_SHARED) ? 3 : 1;
+}
+
+static int read_pagemap(int fd, int shift, uintptr_t addr, size_t n,
+			const struct vma *vma, uint8_t *pages)
+{
+	uint64_t entry[256];
+
+	while (n) {
+		size_t step = n < 256 ? n : 256;
+		ssize_t got = sys_pread(fd, entry, step * sizeof(entry[0]),
+					(off_t)((addr >> shift) * sizeof(entry[0])));
+
+		if (got <= 0)
+			return got ? -errno : 0;
+		step = (size_t)got / sizeof(entry[0]);
+		for (size_t i = 0; i < step; i++)
+			*pages++ = entry_state(entry[i], vma);
+		addr += step << shift;
+		n -= step;
+	}
+	return 0;
+}
+
+static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
+{
+	const struct os_linux *os = arg;
+	uintptr_t end = addr + len;
+	struct maps maps;
+	struct vma vma;
+	int fd, rc;
+
+	memset(pages, 0, len >> os->page_shift);
+	rc = maps_open(&maps);
+	if (rc)
+		return rc;
+	fd = sys_open("/proc/self/pagemap", O_RDONLY);
+	if (fd < 0)
+		rc = -errno;
+	for (uintptr_t p = addr; !rc && p < end && maps_find(&maps, p, &vma);) {
+		uintptr_t stop = vma.end < end ? vma.end : end;
+
+		if (vma.start > p)
+			p = vma.start;
+		if (p >= stop)
+			break;
+		rc = read_pagemap(fd, os->page_shift, p, (stop - p) >> os->page_shift,
+				  &vma, pages + ((p - addr) >> os->page_shift));
+		p = stop;
+	}
+	if (fd >= 0)
+		sys_close(fd);
+	maps_close(&maps);
+	return rc;
+}
+
+static int linux_watch(void *arg, uintptr_t addr, size_t len)
+{
+	struct os_linux *os = arg;
+
+	return os->uffd ? uffd_watch(os->uffd, addr, len) : -os->uffd_errno;
+}
+
+static void linux_unwatch(void *arg, uintptr_t addr, size_t len)
+{
+	struct os_linux *os = arg;
+
+	if (os->uffd)
+		uffd_unwatch(os->uffd, addr, len);
+}
+
+static size_t linux_page_size(void *arg, uintptr_t addr)
+{
+	struct maps maps;
+	struct vma vma;
+	size_t size = 0;
+
+	if (maps_open(&maps))
+		return 0;
+	if (maps_find(&maps, addr, &vma) && vma.start <= addr)
+		size = vma.page_size ? vma.page_size : maps_page_size(addr);
+	maps_close(&maps);
+	return size;
+}
+
+static uint64_t linux_now(void *arg)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+const struct odp_os os_linux_ops = {
+    .populate = linux_populate,
+    .copy = linux_copy,
+    .cmp_swap = linux_cmp_swap,
+    .fetch_add = linux_fetch_add,
+    .store64 = linux_store64,
+    .resident = linux_resident,
+    .watch = linux_watch,
+    .unwatch = linux_unwatch,
+    .page_size = linux_page_size,
+    .now = linux_now,
+};
+
+/* --- life
+ * --------------------------------------------------------------------------------- */
+
+/* On a page of our own, so that EINVAL can only mean that the kernel does not know it */
+static bool has_populate(void)
+{
+	static const char page_of_ours[1];
+	uintptr_t page = (uintptr_t)page_of_ours & -(uintptr_t)sysconf(_SC_PAGESIZE);
+
+	return !sys_madvise(page, 1, MADV_POPULATE_READ);
+}
+
+static bool has_pagemap(void)
+{
+	int fd = sys_open("/proc/self/pagemap", O_RDONLY);
+
+	if (fd < 0)
+		return false;
+	sys_close(fd);
+	return true;
+}
+
+int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
+		    struct os_linux **out)
+{
+	struct os_linux *os = calloc(1, sizeof(*os));
+
+	if (!os)
+		return -ENOMEM;
+	os->page_shift = (uint8_t)__builtin_ctzl(sysconf(_SC_PAGESIZE));
+	os->populate = has_populate();
+	os->pagemap = has_pagemap();
+	os->uffd_errno = uffd ? -uffd_open(hooks, arg, &os->uffd) : ECANCELED;
+	*out = os;
+	return 0;
+}
+
+void os_linux_destroy(struct os_linux *os)
+{
+	if (os->uffd)
+		uffd_close(os->uffd);
+	free(os);
+}
+
+void os_linux_abandon(struct os_linux *os)
+{
+	if (os->uffd)
+		uffd_abandon(os->uffd);
+}
+
+void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)
+{
+	caps->uffd = os->uffd;
+	caps->populate = os->populate;
+	caps->pagemap = os->pagemap;
+	caps->uffd_errno = os->uffd_errno;
+}
+
+int os_linux_fd(const struct os_linux *os)
+{
+	return os->uffd ? uffd_fd(os->uffd) : -1;
+}
+
+void os_linux_private(struct os_linux *os,
+		      void (*fn)(void *arg, uintptr_t first, size_t len), void *arg)
+{
+	struct maps maps;
+	struct vma vma;
+
+	if (maps_open(&maps)) {
+		fn(arg, 0, SIZE_MAX);
+		return;
+	}
+	for (uintptr_t p = 0; maps_find(&maps, p, &vma); p = vma.end)
+		if (!vma.shared)
+			fn(arg, vma.start, vma.end - vma.start);
+	maps_close(&maps);
+}

@@ -1,0 +1,47 @@
+/*
+ * sys.h - system calls without libc's names, which are interposed in the process that
+ * this code lives in. Private to odp/. Return what libc's do, with errno.
+ */
+#ifndef URXE_ODP_SYS_H
+#define URXE_ODP_SYS_H
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline int sys_open(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
+}
+
+static inline int sys_close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
+static inline ssize_t sys_read(int fd, void *buf, size_t len)
+{
+	return syscall(SYS_read, fd, buf, len);
+}
+
+static inline ssize_t sys_pread(int fd, void *buf, size_t len, off_t off)
+{
+	return syscall(SYS_pread64, fd, buf, len, off);
+}
+
+static inline ssize_t sys_write(int fd, const void *buf, size_t len)
+{
+	return syscall(SYS_write, fd, buf, len);
+}
+
+static inline int sys_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	return (int)syscall(SYS_ioctl, fd, cmd, arg);
+}
+
+static inline int sys_madvise(uintptr_t addr, size_t len, int advice)
+{
+	return (int)syscall(SYS_madvise, addr, len, advice);
+}
+
+#endif

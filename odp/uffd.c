@@ -1,0 +1,420 @@
+/*
+ * uffd.c - the userfaultfd monitor; see uffd.h.
+ *
+ * Theory of operation
+ *
+ * A mapping that is registered with a userfaultfd for write protection, and never
+ * protected, takes no extra faults; but munmap(2), mremap(2) and madvise(2) on it stop
+ * until someone has read the event that they leave. That someone is the monitor thread.
+ * It must never wait for a thread that could be stopped so: it takes no lock, allocates
+ * nothing, frees nothing; it only tells its hooks, which do not wait either. When it must
+ * end it closes the descriptor, which lets all go who wait.
+ *
+ * Whole mappings are registered, not just the ranges of MRs: that would split the
+ * program's mappings, and mremap(2) across a split fails. Mappings are registered one by
+ * one, because one that cannot be (EINVAL, EPERM, EBUSY) fails the whole call.
+ *
+ * A mapping made later is not registered, not even at the same address; so uffd_watch()
+ * is called before each fault. What it registered last it remembers in a few slots, which
+ * the monitor empties when something in them is unmapped or moved. A slot is only written
+ * by uffd_watch() under the lock; the monitor stores a 0. One that is lost costs two
+ * system calls, nothing else.
+ *
+ * UFFD_EVENT_FORK would need CAP_SYS_PTRACE: fork is left to odp_domain_forked().
+ */
+#include "odp/uffd.h"
+
+#include <errno.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+
+#include "odp/maps.h"
+#include "odp/sys.h"
+#include "odp/thread.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+/* Linux 5.19 and 6.7: more kinds of mappings can be registered */
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+#ifndef UFFD_FEATURE_WP_ASYNC
+#define UFFD_FEATURE_WP_ASYNC (1 << 15)
+#endif
+
+#define FEATURES_NEEDED                                                                  \
+	(UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE |                          \
+	 UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_PAGEFAULT_FLAG_WP)
+#define FEATURES_WANTED                                                                  \
+	(FEATURES_NEEDED | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_WP_ASYNC)
+
+#define SLOTS	   64
+#define MESSAGES   16
+#define STACK_SIZE (256 << 10)
+/* Descriptors below this are left to the program, some count theirs. */
+#define FD_MIN 200
+/* Registration races with the program's own mapping; give up after so many turns */
+#define REGISTER_TURNS 4
+
+/*
+ * struct uffd
+ * @fd:		-1 once the monitor has ended
+ * @stop:	eventfd that ends the monitor
+ * @gone:	times that something was unmapped
+ * @lock:	of uffd_watch() and uffd_unwatch(); never the monitor's
+ * @slot:	ranges that are registered; @end 0: none
+ * @next:	slot to be used next
+ */
+struct uffd {
+	_Atomic int fd;
+	int stop;
+	const struct uffd_hooks *hooks;
+	void *arg;
+	pthread_t monitor;
+	_Atomic uint64_t gone;
+	pthread_mutex_t lock;
+	struct {
+		_Atomic uintptr_t start, end;
+	} slot[SLOTS];
+	unsigned int next;
+};
+
+/* --- what is registered
+ * ------------------------------------------------------------------- */
+
+static void slots_forget(struct uffd *u, uintptr_t first, uintptr_t last)
+{
+	atomic_fetch_add(&u->gone, 1);
+	for (unsigned int i = 0; i < SLOTS; i++) {
+		uintptr_t end = atomic_load(&u->slot[i].end);
+
+		if (end > first && atomic_load(&u->slot[i].start) <= last)
+			atomic_store(&u->slot[i].end, 0);
+	}
+}
+
+/* Under u->lock. @gone: before the mapping was registered */
+static void slots_add(struct uffd *u, const struct vma *vma, uint64_t gone)
+{
+	unsigned int i = u->next++ % SLOTS;
+
+	atomic_store(&u->slot[i].end, 0);
+	atomic_store(&u->slot[i].start, vma->start);
+	atomic_store(&u->slot[i].end, vma->end);
+	/* The monitor may have looked before the slot was filled. */
+	if (atomic_load(&u->gone) != gone)
+		atomic_store(&u->slot[i].end, 0);
+}
+
+/* Up to where is @addr known to be registered? @addr if not at all */
+static uintptr_t slots_reach(struct uffd *u, uintptr_t addr)
+{
+	for (unsigned int i = 0; i < SLOTS; i++) {
+		uintptr_t end = atomic_load(&u->slot[i].end);
+		uintptr_t start = atomic_load(&u->slot[i].start);
+
+		if (start <= addr && addr < end && atomic_load(&u->slot[i].end) == end)
+			return end;
+	}
+	return addr;
+}
+
+static bool slots_cover(struct uffd *u, uintptr_t first, uintptr_t last)
+{
+	while (first <= last) {
+		uintptr_t end = slots_reach(u, first);
+
+		if (end == first)
+			return false;
+		first = end;
+	}
+	return true;
+}
+
+static int register_range(struct uffd *u, const struct vma *vma)
+{
+	struct uffdio_register r = {
+	    .range = {.start = vma->start, .len = vma->end - vma->start},
+	    .mode = UFFDIO_REGISTER_MODE_WP,
+	};
+
+	return sys_ioctl(u->fd, UFFDIO_REGISTER, &r) ? -errno : 0;
+}
+
+/* Under u->lock */
+static int register_vma(struct uffd *u, struct maps *maps, struct vma *vma)
+{
+	for (unsigned int turn = 0; turn < REGISTER_TURNS; turn++) {
+		uint64_t gone = atomic_load(&u->gone);
+		struct vma now;
+		int rc = register_range(u, vma);
+
+		if (!maps_find(maps, vma->start, &now))
+			return rc;
+		if (now.start == vma->start && now.end == vma->end) {
+			if (!rc)
+				slots_add(u, vma, gone);
+			return rc;
+		}
+		/* It changed under us: begin again with what is there. */
+		*vma = now;
+	}
+	return 0;
+}
+
+int uffd_watch(struct uffd *u, uintptr_t addr, size_t len)
+{
+	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
+	struct maps maps;
+	struct vma vma;
+	int rc, err = 0;
+
+	if (slots_cover(u, addr, last))
+		return 0;
+	if (u->fd < 0)
+		return -EBADF;
+	pthread_mutex_lock(&u->lock);
+	rc = maps_open(&maps);
+	if (rc) {
+		pthread_mutex_unlock(&u->lock);
+		return rc;
+	}
+	while (addr <= last && maps_find(&maps, addr, &vma) && vma.start <= last) {
+		rc = register_vma(u, &maps, &vma);
+		if (rc && !err)
+			err = rc;
+		if (vma.end <= addr)
+			break;
+		addr = vma.end;
+	}
+	maps_close(&maps);
+	pthread_mutex_unlock(&u->lock);
+	return err;
+}
+
+void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
+{
+	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
+	struct maps maps;
+	struct vma vma;
+
+	pthread_mutex_lock(&u->lock);
+	if (u->fd < 0 || maps_open(&maps)) {
+		pthread_mutex_unlock(&u->lock);
+		return;
+	}
+	while (addr <= last && maps_find(&maps, addr, &vma) && vma.start <= last) {
+		struct uffdio_range r = {.start = vma.start, .len = vma.end - vma.start};
+
+		/*
+		 * Forget it before asking: an MR that comes after the question does not
+		 * find it, and registers it anew behind our lock.
+		 */
+		slots_forget(u, vma.start, vma.end - 1);
+		if (!u->hooks->needed(u->arg, vma.start, vma.end - 1))
+			sys_ioctl(u->fd, UFFDIO_UNREGISTER, &r);
+		addr = vma.end;
+	}
+	maps_close(&maps);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* --- the monitor
+ * -------------------------------------------------------------------------- */
+
+static void handle(struct uffd *u, const struct uffd_msg *m)
+{
+	uintptr_t first, last;
+
+	switch (m->event) {
+	case UFFD_EVENT_UNMAP:
+		first = m->arg.remove.start;
+		last = m->arg.remove.end - 1;
+		slots_forget(u, first, last);
+		break;
+	case UFFD_EVENT_REMOVE:
+		first = m->arg.remove.start;
+		last = m->arg.remove.end - 1;
+		break;
+	case UFFD_EVENT_REMAP:
+		first = m->arg.remap.from;
+		last = first + m->arg.remap.len - 1;
+		slots_forget(u, first, last);
+		break;
+	default:
+		return;
+	}
+	u->hooks->gone(u->arg, first, last);
+}
+
+/* Read all there is. False if the descriptor is of no use any more */
+static bool drain(struct uffd *u)
+{
+	struct uffd_msg msg[MESSAGES];
+	ssize_t n;
+
+	u->hooks->begin(u->arg);
+	while ((n = sys_read(u->fd, msg, sizeof(msg))) > 0)
+		for (ssize_t i = 0; i < n / (ssize_t)sizeof(msg[0]); i++)
+			handle(u, &msg[i]);
+	n = n < 0 ? errno : 0;
+	u->hooks->end(u->arg);
+	return n == EAGAIN || n == EINTR;
+}
+
+static void *monitor(void *arg)
+{
+	struct uffd *u = arg;
+	int fd = u->fd;
+
+	for (;;) {
+		struct pollfd p[2] = {
+		    {.fd = fd, .events = POLLIN},
+		    {.fd = u->stop, .events = POLLIN},
+		};
+
+		if (syscall(SYS_ppoll, p, 2, NULL, NULL, 0) < 0) {
+			if (errno == EINTR)
+				continue;
+			break;
+		}
+		if ((p[0].revents & POLLIN) && !drain(u))
+			break;
+		if ((p[0].revents & ~POLLIN) || p[1].revents)
+			break;
+	}
+	/* Lets all go who wait. Nothing is known about any mapping from here on. */
+	atomic_store(&u->fd, -1);
+	sys_close(fd);
+	slots_forget(u, 0, UINTPTR_MAX);
+	u->hooks->gone(u->arg, 0, UINTPTR_MAX);
+	return NULL;
+}
+
+/* --- life
+ * --------------------------------------------------------------------------------- */
+
+static int open_fd(void)
+{
+	int flags = O_CLOEXEC | O_NONBLOCK;
+	int fd = (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
+
+	if (fd < 0 && errno == EINVAL) /* before Linux 5.11 */
+		fd = (int)syscall(SYS_userfaultfd, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+static int handshake(int fd, uint64_t features, uint64_t *has)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = features};
+
+	if (sys_ioctl(fd, UFFDIO_API, &api))
+		return -errno;
+	*has = api.features;
+	return 0;
+}
+
+/* A descriptor with the features that this kernel has; they can be asked for only once
+ * each */
+static int open_with_features(void)
+{
+	uint64_t has = 0;
+	int fd = open_fd(), high, rc;
+
+	if (fd < 0)
+		return fd;
+	rc = handshake(fd, 0, &has);
+	sys_close(fd);
+	if (rc)
+		return rc;
+	if ((has & FEATURES_NEEDED) != FEATURES_NEEDED)
+		return -EOPNOTSUPP;
+	fd = open_fd();
+	if (fd < 0)
+		return fd;
+	rc = handshake(fd, has & FEATURES_WANTED, &has);
+	if (rc) {
+		sys_close(fd);
+		return rc;
+	}
+	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN);
+	if (high < 0)
+		return fd;
+	sys_close(fd);
+	return high;
+}
+
+static int start_monitor(struct uffd *u)
+{
+	pthread_attr_t attr;
+	int rc = pthread_attr_init(&attr);
+
+	if (rc)
+		return -rc;
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	rc = odp_thread_create(&u->monitor, &attr, monitor, u, "urxe-uffd");
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
+{
+	struct uffd *u = calloc(1, sizeof(*u));
+	int fd, rc;
+
+	if (!u)
+		return -ENOMEM;
+	fd = open_with_features();
+	if (fd < 0) {
+		free(u);
+		return fd;
+	}
+	u->fd = fd;
+	u->hooks = hooks;
+	u->arg = arg;
+	pthread_mutex_init(&u->lock, NULL);
+	u->stop = (int)syscall(SYS_eventfd2, 0, O_CLOEXEC);
+	rc = u->stop < 0 ? -errno : start_monitor(u);
+	if (rc) {
+		sys_close(fd);
+		if (u->stop >= 0)
+			sys_close(u->stop);
+		free(u);
+		return rc;
+	}
+	*out = u;
+	return 0;
+}
+
+void uffd_close(struct uffd *u)
+{
+	uint64_t one = 1;
+
+	while (sys_write(u->stop, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	pthread_join(u->monitor, NULL);
+	sys_close(u->stop);
+	pthread_mutex_destroy(&u->lock);
+	free(u);
+}
+
+void uffd_abandon(struct uffd *u)
+{
+	int fd = u->fd;
+
+	if (fd >= 0)
+		sys_close(fd);
+	sys_close(u->stop);
+	u->fd = -1;
+}
+
+int uffd_fd(const struct uffd *u)
+{
+	return u->fd;
+}

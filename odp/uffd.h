@@ -1,0 +1,45 @@
+/*
+ * uffd.h - events of unmapped, moved and discarded memory, by userfaultfd(2); private to
+ * odp/.
+ *
+ * Mappings are registered for write protection and never protected: that costs the
+ * program no page fault and delivers the events. See uffd.c.
+ */
+#ifndef URXE_ODP_UFFD_H
+#define URXE_ODP_UFFD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct uffd;
+
+/*
+ * struct uffd_hooks - called by the monitor thread, save @needed; none may wait for
+ *anything
+ * @begin:	events are about to be read
+ * @gone:	[@first, @last] was unmapped, moved away or discarded
+ * @end:	all that was read was told
+ * @needed:	does an MR still want events of the range? Called by uffd_unwatch(), and
+ *may take a lock
+ */
+struct uffd_hooks {
+	void (*begin)(void *arg);
+	void (*gone)(void *arg, uintptr_t first, uintptr_t last);
+	void (*end)(void *arg);
+	bool (*needed)(void *arg, uintptr_t first, uintptr_t last);
+};
+
+/* 0 or -errno: EPERM, ENOSYS, EOPNOTSUPP (events or write protection missing) */
+int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out);
+void uffd_close(struct uffd *u);
+/* In the child of fork: close its copy of the descriptor. No thread is there any more. */
+void uffd_abandon(struct uffd *u);
+int uffd_fd(const struct uffd *u);
+/* Register all mappings that overlap the range. 0, or -errno of the first that cannot be
+ */
+int uffd_watch(struct uffd *u, uintptr_t addr, size_t len);
+/* Give up the mappings that overlap the range and are not needed any more */
+void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len);
+
+#endif
