@@ -234,28 +234,17 @@ static bool format_device(const struct options *o, char *buf, size_t len)
 /* --- on-demand paging
  * ------------------------------------------------------------------- */
 
-static const char *const model_names[] = {
-    [ODP_FAULT_SYNC] = "sync",	 [ODP_FAULT_RNR] = "rnr",
-    [ODP_FAULT_DROP] = "drop",	 [ODP_FAULT_DAMMING] = "damming",
-    [ODP_FAULT_FLOOD] = "flood",
-};
-#define N_MODELS (sizeof(model_names) / sizeof(model_names[0]))
-
 static int parse_model(struct options *o, const char *v, char *err, size_t errlen)
 {
-	for (size_t i = 0; i < N_MODELS; i++) {
-		if (!strcmp(v, model_names[i])) {
-			o->odp.model = (enum odp_fault_model)i;
-			return 0;
-		}
-	}
-	return bad(err, errlen, "'%.64s' is not one of sync, rnr, drop, damming, flood",
-		   v);
+	if (odp_model_from_name(v, &o->odp.model))
+		return bad(err, errlen,
+			   "'%.64s' is not one of sync, rnr, drop, damming, flood", v);
+	return 0;
 }
 
 static bool format_model(const struct options *o, char *buf, size_t len)
 {
-	snprintf(buf, len, "%s", model_names[o->odp.model]);
+	snprintf(buf, len, "%s", odp_model_name(o->odp.model));
 	return o->odp.model != ODP_FAULT_SYNC;
 }
 
@@ -327,6 +316,8 @@ static int parse_max_pages(struct options *o, const char *v, char *err, size_t e
 
 	if (!take_number(v, &n, &end) || *end)
 		return bad(err, errlen, "'%.64s' is not a number of pages", v);
+	if (n > ODP_MAX_BOUND)
+		return bad(err, errlen, "'%.64s' is more than %u", v, ODP_MAX_BOUND);
 	o->odp.max_pages = n;
 	return 0;
 }
@@ -353,8 +344,12 @@ static bool format_uffd(const struct options *o, char *buf, size_t len)
 
 static int parse_script(struct options *o, const char *v, char *err, size_t errlen)
 {
-	int rc = take_text(o->odp_script, sizeof(o->odp_script), v, err, errlen);
+	char why[120];
+	int rc;
 
+	if (odp_script_check(v, why, sizeof(why)))
+		return bad(err, errlen, "%s", why);
+	rc = take_text(o->odp_script, sizeof(o->odp_script), v, err, errlen);
 	if (!rc)
 		o->odp.script = o->odp_script;
 	return rc;
