@@ -1,0 +1,1262 @@
+/*
+ * cm.c - connection management as IBTA volume 1, chapter 12 describes it.
+ *
+ * Theory of operation
+ *
+ * A connection is made by REQ, REP, RTU, refused by REJ, and ended by DREQ, DREP.
+ *Messages are datagrams and get lost. Whoever expects an answer repeats his message (REQ,
+ *REP, DREQ, SIDR_REQ); whoever answers keeps the answer and gives it again when the
+ *question comes again. So REJ, RTU, DREP and SIDR_REP need no timers, only some time in
+ *which they are remembered (ANSWERED, TIMEWAIT). Example, each arrow being lost once:
+ *
+ *	active                      passive
+ *	REQ_SENT      -REQ->x
+ *	              -REQ->        REQ_RCVD, the owner is asked, MRA_REQ_SENT
+ *	             x<-REP-        REP_SENT
+ *	              -REQ->        the REP again
+ *	REP_RCVD      <-REP-
+ *	ESTABLISHED   -RTU->x
+ *	              <-REP-        (its timer)
+ *	              -RTU->        ESTABLISHED
+ *
+ * Timers. A peer may take its response timeout (seconds) to answer, and hope is lost
+ *after that many of them as max_cm_retries says. A lost datagram should not cost seconds,
+ *though: repetitions begin after FIRST_RTO and the interval doubles until it is the
+ *response timeout. The total time is as if there were no early ones. An owner that is
+ *slow to answer makes the CM send an MRA for the first duplicate, which stops them.
+ *
+ * Stale connections (12.9.8.3). A REQ from a QP that has a living connection here means
+ *that the peer has lost its memory: the REQ is refused (STALE_CONN), the old connection
+ *gets a DREQ. A connection that is being or has been disconnected is no obstacle: its QP
+ *may be used again at once.
+ *
+ * Release. The owner may release a connection at any moment; its peer is told
+ *(last_words()) and the connection stays without an owner as long as the protocol needs
+ *it.
+ *
+ * Owns: struct emu_cm and its connections. Must not know: sockets, ports, QPs.
+ */
+#include "emu/cm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/cm_conn.h"
+
+#define MS 1000000u /* ns */
+
+#define FIRST_RTO    (200u * MS)
+#define ANSWER_KEPT  (5000u * (uint64_t)MS)  /* longer than the response timeout below */
+#define TIMEWAIT_MAX (20000u * (uint64_t)MS) /* whatever the peer's timeout says */
+
+/* Answers to a peer who got an MRA, and so does not ask again soon, are repeated unasked.
+ */
+#define RESEND_RTO (50u * MS)
+#define RESENDS	   2
+
+/* The DREQs of a released connection go on for so many timeouts. */
+#define ORPHAN_TIMEOUTS 3
+
+/* As the kernel's RDMA CM asks for (cma.c): 4.096 us * 2^20, 15 times; MRA 4.096 us *
+ * 2^24 */
+#define RESPONSE_TIMEOUT 20
+#define MAX_RETRIES	 15
+#define MRA_TIMEOUT	 24
+
+static const char *const state_names[] = {
+    [EMU_CM_IDLE] = "IDLE",
+    [EMU_CM_REQ_SENT] = "REQ_SENT",
+    [EMU_CM_REQ_RCVD] = "REQ_RCVD",
+    [EMU_CM_MRA_REQ_SENT] = "MRA_REQ_SENT",
+    [EMU_CM_MRA_REQ_RCVD] = "MRA_REQ_RCVD",
+    [EMU_CM_REP_SENT] = "REP_SENT",
+    [EMU_CM_REP_RCVD] = "REP_RCVD",
+    [EMU_CM_MRA_REP_SENT] = "MRA_REP_SENT",
+    [EMU_CM_MRA_REP_RCVD] = "MRA_REP_RCVD",
+    [EMU_CM_ESTABLISHED] = "ESTABLISHED",
+    [EMU_CM_DREQ_SENT] = "DREQ_SENT",
+    [EMU_CM_DREQ_RCVD] = "DREQ_RCVD",
+    [EMU_CM_TIMEWAIT] = "TIMEWAIT",
+    [EMU_CM_ANSWERED] = "ANSWERED",
+    [EMU_CM_SIDR_REQ_SENT] = "SIDR_REQ_SENT",
+    [EMU_CM_SIDR_REQ_RCVD] = "SIDR_REQ_RCVD",
+};
+
+const char *emu_cm_state_name(enum emu_cm_state s)
+{
+	return state_names[s];
+}
+
+/* 4.096 us * 2^@exp, rounded to milliseconds as the kernel rounds (cm_convert_to_ms()) */
+static uint64_t cm_time(uint8_t exp)
+{
+	return (exp > 8 ? (uint64_t)1 << (exp - 8) : 1) * MS;
+}
+
+/* 2^lifetime twice (there and back) plus 2^delay, again as a power of two (IBTA 12.7.34)
+ */
+static uint8_t ack_timeout(uint8_t delay, uint8_t lifetime)
+{
+	uint8_t t = lifetime + 1;
+
+	if (t >= delay)
+		t += delay >= t - 1;
+	else
+		t = delay + (t >= delay - 1);
+	return t < 31 ? t : 31;
+}
+
+/* --- life
+ * --------------------------------------------------------------------------------- */
+
+int emu_cm_create(const struct emu_cm_cfg *cfg, const struct emu_cm_ops *ops, void *arg,
+		  struct emu_cm **out)
+{
+	struct emu_cm *cm;
+
+	if (cfg->slot >= 1u << EMU_CM_SLOT_BITS)
+		return -EINVAL;
+	cm = calloc(1, sizeof(*cm));
+	if (!cm)
+		return -ENOMEM;
+	cm->ops = ops;
+	cm->arg = arg;
+	cm->slot = cfg->slot;
+	cm->next_id = (uint32_t)cfg->seed;
+	cm->tid_hi = (uint32_t)(cfg->seed >> 32);
+	*out = cm;
+	return 0;
+}
+
+void emu_cm_destroy(struct emu_cm *cm)
+{
+	while (cm->all)
+		cm_conn_free(cm->all);
+	free(cm->by_id.bucket);
+	free(cm->by_peer.bucket);
+	free(cm->by_qp.bucket);
+	free(cm->heap);
+	free(cm);
+}
+
+void emu_cm_set_time(struct emu_cm *cm, uint64_t now)
+{
+	if (now > cm->now)
+		cm->now = now;
+}
+
+uint32_t emu_cm_count(const struct emu_cm *cm)
+{
+	return cm->count;
+}
+
+void emu_cm_for_each(struct emu_cm *cm, void (*fn)(void *arg, struct emu_cm_conn *c),
+		     void *arg)
+{
+	struct emu_cm_conn *c, *next;
+
+	for (c = cm->all; c; c = next) {
+		next = c->next;
+		fn(arg, c);
+	}
+}
+
+void emu_cm_set_cookie(struct emu_cm_conn *c, void *cookie)
+{
+	c->cookie = cookie;
+}
+
+enum emu_cm_state emu_cm_state(const struct emu_cm_conn *c)
+{
+	return c->state;
+}
+
+enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c)
+{
+	return c->qp_type;
+}
+
+/* --- sending
+ * ------------------------------------------------------------------------------ */
+
+static void send_again(struct emu_cm_conn *c)
+{
+	c->cm->ops->tx(c->cm->arg, c->port.dev, &c->path, c->mad);
+}
+
+static void send_msg(struct emu_cm_conn *c, struct cm_msg *m)
+{
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	m->tid = c->tid;
+	cm_mad_build(c->mad, m);
+	send_again(c);
+}
+
+/* An answer that does not become the message to be repeated */
+static void send_once(struct emu_cm_conn *c, struct cm_msg *m)
+{
+	uint8_t mad[CM_MAD_LEN];
+
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	m->tid = c->tid;
+	cm_mad_build(mad, m);
+	c->cm->ops->tx(c->cm->arg, c->port.dev, &c->path, mad);
+}
+
+/* Answer @to without a connection; @m has attr and body. */
+static void send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
+			   const struct net_path *path, const struct cm_msg *to,
+			   struct cm_msg *m)
+{
+	struct net_path back = {
+	    .src = path->dst, .dst = path->src, .tclass = path->tclass};
+	uint8_t mad[CM_MAD_LEN];
+
+	m->tid = to->tid;
+	m->local_id = to->remote_id;
+	m->remote_id = to->local_id;
+	if (to->attr == CM_SIDR_REQ)
+		m->local_id = to->local_id; /* the request ID */
+	cm_mad_build(mad, m);
+	cm->ops->tx(cm->arg, port->dev, &back, mad);
+}
+
+/* Begin to repeat c->mad until there is an answer. */
+static void expect_answer(struct emu_cm_conn *c, enum emu_cm_state state,
+			  uint64_t timeouts)
+{
+	c->state = state;
+	c->rto = FIRST_RTO < c->base ? FIRST_RTO : c->base;
+	c->give_up = c->cm->now + c->base * timeouts;
+	cm_conn_arm(c, c->cm->now + c->rto);
+}
+
+static void emit(struct emu_cm_conn *c, enum emu_cm_event_type type,
+		 const struct cm_msg *m)
+{
+	if (c->owned)
+		c->cm->ops->event(c->cm->arg, c->cookie, type, m);
+}
+
+/* Somebody who was asked to wait would not ask again for a minute. */
+static void resend_if_told(struct emu_cm_conn *c)
+{
+	if (!c->told)
+		return;
+	c->resends = RESENDS;
+	cm_conn_arm(c, c->cm->now + RESEND_RTO);
+}
+
+static int copy_priv(struct cm_msg *m, const void *priv, uint32_t len)
+{
+	if (len > cm_priv_len(m->attr))
+		return -EINVAL;
+	if (len)
+		memcpy(m->priv, priv, len);
+	return 0;
+}
+
+/* --- ends
+ * --------------------------------------------------------------------------------- */
+
+/* Nothing more comes from the protocol. Frees it if nobody owns it. */
+static void become_idle(struct emu_cm_conn *c)
+{
+	c->state = EMU_CM_IDLE;
+	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+	cm_conn_unindex_qp(c);
+	if (!c->owned)
+		cm_conn_free(c);
+}
+
+static void enter_timewait(struct emu_cm_conn *c)
+{
+	uint64_t wait = cm_time(c->ack_timeout);
+
+	c->state = EMU_CM_TIMEWAIT;
+	cm_conn_unindex_qp(c);
+	cm_conn_arm(c, c->cm->now + (wait < TIMEWAIT_MAX ? wait : TIMEWAIT_MAX));
+}
+
+/* Remember c->mad, the answer, for duplicates of what it answered. */
+static void enter_answered(struct emu_cm_conn *c)
+{
+	c->state = EMU_CM_ANSWERED;
+	cm_conn_unindex_qp(c);
+	cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
+}
+
+static void send_rej(struct emu_cm_conn *c, enum cm_answered what,
+		     enum cm_rej_reason reason, const void *priv, uint32_t priv_len)
+{
+	struct cm_msg m = {.attr = CM_REJ, .rej = {.answered = what, .reason = reason}};
+
+	copy_priv(&m, priv, priv_len);
+	if (reason == CM_REJ_TIMEOUT) {
+		m.rej.ari_len = 8;
+		memcpy(m.rej.ari, &c->port.guid_be, 8);
+	}
+	send_msg(c, &m);
+}
+
+static void send_dreq(struct emu_cm_conn *c, uint64_t timeouts)
+{
+	struct cm_msg m = {.attr = CM_DREQ, .dreq = {.remote_qpn = c->remote_qpn}};
+
+	c->tid = (uint64_t)c->cm->tid_hi << 32 | c->local_id;
+	send_msg(c, &m);
+	expect_answer(c, EMU_CM_DREQ_SENT, timeouts);
+}
+
+static void send_drep(struct emu_cm_conn *c)
+{
+	struct cm_msg m = {.attr = CM_DREP};
+
+	send_msg(c, &m);
+	enter_timewait(c);
+}
+
+/* --- asking
+ * ------------------------------------------------------------------------------- */
+
+static void conn_from_req(struct emu_cm_conn *c, const struct emu_cm_req *r)
+{
+	c->owned = true;
+	c->qp_type = r->qp_type;
+	c->service_id = r->service_id;
+	c->local_qpn = r->qpn;
+	c->recv_psn = r->psn;
+	c->responder_resources = r->responder_resources;
+	c->initiator_depth = r->initiator_depth;
+	c->retry_count = r->retry_count < 7 ? r->retry_count : 7;
+	c->rnr_retry = r->rnr_retry < 7 ? r->rnr_retry : 7;
+	c->path = r->path;
+	c->mtu = r->mtu;
+	c->ack_timeout = ack_timeout(c->port.ack_delay, r->lifetime);
+	c->max_retries = MAX_RETRIES;
+	c->tid = (uint64_t)c->cm->tid_hi << 32 | c->local_id;
+}
+
+static enum cm_transport transport_of(enum ibv_qp_type t)
+{
+	switch (t) {
+	case IBV_QPT_UC:
+		return CM_TRANSPORT_UC;
+	case IBV_QPT_XRC_SEND:
+		return CM_TRANSPORT_XRC;
+	default:
+		return CM_TRANSPORT_RC;
+	}
+}
+
+static void fill_req(const struct emu_cm_conn *c, const struct emu_cm_req *r,
+		     struct cm_req *q)
+{
+	bool xrc = r->qp_type == IBV_QPT_XRC_SEND;
+
+	*q = (struct cm_req){
+	    .service_id = r->service_id,
+	    .ca_guid_be = c->port.guid_be,
+	    .ece_vendor = r->ece_vendor,
+	    .qpn = r->qpn,
+	    .initiator_depth = r->initiator_depth,
+	    .remote_cm_timeout = RESPONSE_TIMEOUT,
+	    .local_cm_timeout = RESPONSE_TIMEOUT,
+	    .transport = transport_of(r->qp_type),
+	    .flow_control = r->flow_control,
+	    .psn = r->psn,
+	    .pkey = 0xffff,
+	    .mtu = (uint8_t)r->mtu,
+	    .max_cm_retries = MAX_RETRIES,
+	    /* What the responder of an XRC initiator does not have stays 0. */
+	    .responder_resources = xrc ? 0 : r->responder_resources,
+	    .retry_count = xrc ? 0 : c->retry_count,
+	    .rnr_retry = xrc ? 0 : c->rnr_retry,
+	    .srq = !xrc && r->srq,
+	    .path =
+		{
+		    .local_lid = 0xffff, /* permissive: RoCE has none */
+		    .remote_lid = 0xffff,
+		    .local_gid = r->path.src,
+		    .remote_gid = r->path.dst,
+		    .flow_label = r->path.flow,
+		    .traffic_class = r->path.tclass,
+		    .hop_limit = r->path.ttl,
+		    .ack_timeout = c->ack_timeout,
+		},
+	};
+}
+
+int emu_cm_connect(struct emu_cm *cm, const struct emu_cm_port *port, void *cookie,
+		   const struct emu_cm_req *r, struct emu_cm_conn **out)
+{
+	struct cm_msg m = {.attr = CM_REQ, .ece = r->ece_options};
+	struct emu_cm_conn *c;
+	int ret;
+
+	ret = copy_priv(&m, r->priv, r->priv_len);
+	if (ret)
+		return ret;
+	c = cm_conn_new(cm, port);
+	if (!c)
+		return -ENOMEM;
+	c->cookie = cookie;
+	conn_from_req(c, r);
+	c->base = 2 * cm_time(r->lifetime) + cm_time(RESPONSE_TIMEOUT);
+	fill_req(c, r, &m.req);
+	send_msg(c, &m);
+	expect_answer(c, EMU_CM_REQ_SENT, MAX_RETRIES + 1);
+	*out = c;
+	return 0;
+}
+
+int emu_cm_sidr_ask(struct emu_cm *cm, const struct emu_cm_port *port, void *cookie,
+		    const struct emu_cm_req *r, struct emu_cm_conn **out)
+{
+	struct cm_msg m = {.attr = CM_SIDR_REQ,
+			   .sidr_req = {.pkey = 0xffff, .service_id = r->service_id}};
+	struct emu_cm_conn *c;
+	int ret;
+
+	ret = copy_priv(&m, r->priv, r->priv_len);
+	if (ret)
+		return ret;
+	c = cm_conn_new(cm, port);
+	if (!c)
+		return -ENOMEM;
+	c->cookie = cookie;
+	conn_from_req(c, r);
+	c->qp_type = IBV_QPT_UD;
+	c->base = cm_time(RESPONSE_TIMEOUT);
+	send_msg(c, &m);
+	expect_answer(c, EMU_CM_SIDR_REQ_SENT, MAX_RETRIES + 1);
+	*out = c;
+	return 0;
+}
+
+/* --- answering
+ * ---------------------------------------------------------------------------- */
+
+void emu_cm_delay(struct emu_cm_conn *c)
+{
+	if (c->state == EMU_CM_REQ_RCVD)
+		c->state = EMU_CM_MRA_REQ_SENT;
+	else if (c->state == EMU_CM_REP_RCVD)
+		c->state = EMU_CM_MRA_REP_SENT;
+}
+
+int emu_cm_reply(struct emu_cm_conn *c, const struct emu_cm_rep *r)
+{
+	struct cm_msg m = {.attr = CM_REP, .ece = r->ece_options};
+	bool xrc = c->qp_type == IBV_QPT_XRC_RECV;
+
+	if (c->state != EMU_CM_REQ_RCVD && c->state != EMU_CM_MRA_REQ_SENT)
+		return -EINVAL;
+	if (copy_priv(&m, r->priv, r->priv_len))
+		return -EINVAL;
+	c->local_qpn = r->qpn;
+	c->recv_psn = r->psn;
+	c->initiator_depth = r->initiator_depth;
+	c->responder_resources = r->responder_resources;
+	m.rep = (struct cm_rep){
+	    .ca_guid_be = c->port.guid_be,
+	    .ece_vendor = r->ece_vendor,
+	    .qpn = xrc ? 0 : r->qpn,
+	    .eecn = xrc ? r->qpn : 0,
+	    .psn = r->psn,
+	    .responder_resources = r->responder_resources,
+	    .initiator_depth = xrc ? 0 : r->initiator_depth,
+	    .ack_delay = c->port.ack_delay,
+	    .flow_control = !xrc && r->flow_control,
+	    .rnr_retry = r->rnr_retry < 7 ? r->rnr_retry : 7,
+	    .srq = xrc || r->srq,
+	};
+	c->told = false;
+	send_msg(c, &m);
+	expect_answer(c, EMU_CM_REP_SENT, c->max_retries + 1u);
+	return 0;
+}
+
+int emu_cm_rtu(struct emu_cm_conn *c)
+{
+	struct cm_msg m = {.attr = CM_RTU};
+
+	if (c->state != EMU_CM_REP_RCVD && c->state != EMU_CM_MRA_REP_SENT)
+		return -EINVAL;
+	send_msg(c, &m);
+	c->state = EMU_CM_ESTABLISHED;
+	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+	resend_if_told(c);
+	return 0;
+}
+
+int emu_cm_reject(struct emu_cm_conn *c, enum cm_rej_reason reason, const void *priv,
+		  uint32_t priv_len)
+{
+	enum cm_answered what;
+
+	if (priv_len > CM_PRIV_REJ)
+		return -EINVAL;
+	switch (c->state) {
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+		what = CM_ANSWERED_REQ;
+		break;
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+		what = CM_ANSWERED_REP;
+		break;
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+		what = CM_ANSWERED_OTHER;
+		break;
+	default:
+		return -EINVAL;
+	}
+	send_rej(c, what, reason, priv, priv_len);
+	enter_answered(c);
+	resend_if_told(c);
+	return 0;
+}
+
+int emu_cm_disconnect(struct emu_cm_conn *c)
+{
+	switch (c->state) {
+	case EMU_CM_ESTABLISHED:
+		send_dreq(c, c->max_retries + 1u);
+		return 0;
+	case EMU_CM_DREQ_RCVD:
+		send_drep(c);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int emu_cm_established(struct emu_cm_conn *c)
+{
+	if (c->state == EMU_CM_ESTABLISHED)
+		return 0;
+	if (c->state != EMU_CM_REP_SENT && c->state != EMU_CM_MRA_REP_RCVD)
+		return -EINVAL;
+	c->state = EMU_CM_ESTABLISHED;
+	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+	emit(c, EMU_CM_EV_ESTABLISHED, NULL);
+	return 0;
+}
+
+int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32_t qpn,
+		       uint32_t qkey, const void *priv, uint32_t priv_len)
+{
+	struct cm_msg m = {.attr = CM_SIDR_REP,
+			   .sidr_rep = {.status = (uint8_t)status,
+					.qpn = qpn,
+					.service_id = c->service_id,
+					.qkey = qkey}};
+
+	if (c->state != EMU_CM_SIDR_REQ_RCVD || copy_priv(&m, priv, priv_len))
+		return -EINVAL;
+	m.local_id = c->remote_id; /* the request ID is the asker's */
+	m.tid = c->tid;
+	cm_mad_build(c->mad, &m);
+	send_again(c);
+	enter_answered(c);
+	return 0;
+}
+
+/* --- release
+ * ------------------------------------------------------------------------------ */
+
+/* What the peer of a connection that vanishes now should be told; false: nothing */
+static bool last_words(const struct emu_cm_conn *c, struct cm_msg *m)
+{
+	*m = (struct cm_msg){.attr = CM_REJ,
+			     .local_id = c->local_id,
+			     .remote_id = c->remote_id,
+			     .tid = c->tid};
+	switch (c->state) {
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+		m->rej = (struct cm_rej){.reason = CM_REJ_TIMEOUT, .ari_len = 8};
+		memcpy(m->rej.ari, &c->port.guid_be, 8);
+		return true;
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+		m->rej = (struct cm_rej){.answered = c->passive ? CM_ANSWERED_REQ
+								: CM_ANSWERED_REP,
+					 .reason = CM_REJ_CONSUMER};
+		return true;
+	case EMU_CM_ESTABLISHED:
+	case EMU_CM_DREQ_SENT:
+		*m = (struct cm_msg){.attr = CM_DREQ,
+				     .local_id = c->local_id,
+				     .remote_id = c->remote_id,
+				     .tid = (uint64_t)c->cm->tid_hi << 32 | c->local_id,
+				     .dreq = {.remote_qpn = c->remote_qpn}};
+		return true;
+	case EMU_CM_DREQ_RCVD:
+		*m = (struct cm_msg){.attr = CM_DREP,
+				     .local_id = c->local_id,
+				     .remote_id = c->remote_id,
+				     .tid = c->tid};
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool emu_cm_farewell(const struct emu_cm_conn *c, struct net_path *path,
+		     uint8_t mad[CM_MAD_LEN])
+{
+	struct cm_msg m;
+
+	if (!last_words(c, &m))
+		return false;
+	*path = c->path;
+	cm_mad_build(mad, &m);
+	return true;
+}
+
+void emu_cm_release(struct emu_cm_conn *c)
+{
+	struct cm_msg m;
+
+	c->owned = false;
+	c->cookie = NULL;
+	switch (c->state) {
+	case EMU_CM_IDLE:
+	case EMU_CM_SIDR_REQ_SENT:
+		cm_conn_free(c);
+		break;
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+		last_words(c, &m);
+		send_once(c, &m);
+		cm_conn_free(c);
+		break;
+	case EMU_CM_ESTABLISHED:
+		/* An XRC target QP may be shared; its end is not the connection's (12.9).
+		 */
+		if (c->qp_type == IBV_QPT_XRC_RECV)
+			become_idle(c);
+		else
+			send_dreq(c, ORPHAN_TIMEOUTS);
+		break;
+	case EMU_CM_DREQ_SENT:
+		expect_answer(c, EMU_CM_DREQ_SENT, ORPHAN_TIMEOUTS);
+		break;
+	case EMU_CM_DREQ_RCVD:
+		send_drep(c);
+		break;
+	case EMU_CM_SIDR_REQ_RCVD:
+		emu_cm_sidr_answer(c, CM_SIDR_REJECT, 0, 0, NULL, 0);
+		break;
+	case EMU_CM_TIMEWAIT:
+		break;
+	case EMU_CM_ANSWERED:
+		if (c->deadline == EMU_CM_NO_DEADLINE)
+			cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
+		break;
+	default:
+		emu_cm_reject(c, CM_REJ_CONSUMER, NULL, 0);
+		break;
+	}
+}
+
+/* --- receiving: REQ
+ * ----------------------------------------------------------------------- */
+
+static void refuse_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
+			     const struct net_path *path, const struct cm_msg *to,
+			     enum cm_rej_reason reason)
+{
+	struct cm_msg m = {.attr = CM_REJ, .rej = {.reason = reason}};
+
+	m.rej.answered = to->attr == CM_REP ? CM_ANSWERED_REP : CM_ANSWERED_REQ;
+	send_stateless(cm, port, path, to, &m);
+}
+
+static void send_mra(struct emu_cm_conn *c, enum cm_answered what)
+{
+	struct cm_msg m = {.attr = CM_MRA,
+			   .mra = {.answered = what, .service_timeout = MRA_TIMEOUT}};
+
+	c->told = true;
+	send_once(c, &m);
+}
+
+static void rx_dup_req(struct emu_cm_conn *c)
+{
+	switch (c->state) {
+	case EMU_CM_MRA_REQ_SENT:
+		send_mra(c, CM_ANSWERED_REQ);
+		break;
+	case EMU_CM_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+	case EMU_CM_ANSWERED:
+		send_again(c);
+		break;
+	default: /* late: the peer has our answer */
+		break;
+	}
+}
+
+static bool qp_type_of(enum cm_transport t, enum ibv_qp_type *type)
+{
+	switch (t) {
+	case CM_TRANSPORT_RC:
+		*type = IBV_QPT_RC;
+		return true;
+	case CM_TRANSPORT_UC:
+		*type = IBV_QPT_UC;
+		return true;
+	case CM_TRANSPORT_XRC:
+		*type = IBV_QPT_XRC_RECV;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The peer's QP has a living connection here that the peer does not know of (12.9.8.3).
+ */
+static struct emu_cm_conn *find_stale(struct emu_cm *cm, const struct cm_msg *m)
+{
+	struct emu_cm_conn *c = cm_conn_find_qp(cm, m->req.ca_guid_be, m->req.qpn, NULL);
+
+	return c && c->state == EMU_CM_ESTABLISHED ? c : NULL;
+}
+
+static void conn_from_peer(struct emu_cm_conn *c, const struct cm_msg *m,
+			   const struct net_path *path)
+{
+	const struct cm_req *r = &m->req;
+
+	c->passive = true;
+	c->state = EMU_CM_REQ_RCVD;
+	c->remote_id = m->local_id;
+	c->peer_guid_be = r->ca_guid_be;
+	c->remote_qpn = r->qpn;
+	c->tid = m->tid;
+	c->service_id = r->service_id;
+	c->path = (struct net_path){.src = r->path.remote_gid,
+				    .dst = r->path.local_gid,
+				    .tclass = r->path.traffic_class,
+				    .ttl = r->path.hop_limit,
+				    .flow = r->path.flow_label};
+	c->send_psn = r->psn;
+	c->mtu = (enum ibv_mtu)r->mtu;
+	/* What one side can start the other must be able to answer. */
+	c->responder_resources = r->initiator_depth;
+	c->initiator_depth = r->responder_resources;
+	c->retry_count = r->retry_count;
+	c->rnr_retry = r->rnr_retry;
+	c->ack_timeout = r->path.ack_timeout;
+	c->max_retries = r->max_cm_retries;
+	c->base = cm_time(r->local_cm_timeout);
+	cm_conn_index_peer(c);
+	cm_conn_index_qp(c);
+}
+
+static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
+		   const struct net_path *path, const struct cm_msg *m)
+{
+	struct emu_cm_conn *c = cm_conn_find_peer(cm, m->local_id, m->req.ca_guid_be);
+	enum ibv_qp_type type;
+	int ret;
+
+	if (c) {
+		rx_dup_req(c);
+		return;
+	}
+	if (!qp_type_of(m->req.transport, &type)) {
+		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_TRANSPORT_TYPE);
+		return;
+	}
+	c = find_stale(cm, m);
+	if (c) {
+		refuse_stateless(cm, port, path, m, CM_REJ_STALE_CONN);
+		send_dreq(c, c->max_retries + 1u);
+		return;
+	}
+	c = cm_conn_new(cm, port);
+	if (!c)
+		return;
+	c->qp_type = type;
+	conn_from_peer(c, m, path);
+	ret = cm->ops->request(cm->arg, c, m, path);
+	if (!ret) {
+		c->owned = true;
+		emu_cm_delay(c);
+	} else if (ret == -ENOMEM) {
+		cm_conn_free(c);
+	} else if (ret == -ENOENT) {
+		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_SERVICE_ID);
+		cm_conn_free(c);
+	} else {
+		emu_cm_reject(c, CM_REJ_CONSUMER, NULL, 0);
+	}
+}
+
+/* --- receiving: the others
+ * ---------------------------------------------------------------- */
+
+static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	uint64_t wait = cm_time(m->mra.service_timeout) + cm_time(c->ack_timeout);
+
+	if ((c->state == EMU_CM_REQ_SENT || c->state == EMU_CM_MRA_REQ_RCVD) &&
+	    m->mra.answered == CM_ANSWERED_REQ) {
+		c->state = EMU_CM_MRA_REQ_RCVD;
+		c->remote_id = m->local_id;
+	} else if ((c->state == EMU_CM_REP_SENT || c->state == EMU_CM_MRA_REP_RCVD) &&
+		   m->mra.answered == CM_ANSWERED_REP) {
+		c->state = EMU_CM_MRA_REP_RCVD;
+	} else {
+		return;
+	}
+	c->rto = c->base;
+	c->give_up = c->cm->now + wait + c->base * (c->max_retries + 1u);
+	cm_conn_arm(c, c->cm->now + wait);
+}
+
+static void rx_dup_rep(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	if (c->remote_id != m->local_id)
+		return;
+	switch (c->state) {
+	case EMU_CM_MRA_REP_SENT:
+		send_mra(c, CM_ANSWERED_REP);
+		break;
+	case EMU_CM_ESTABLISHED: /* the RTU; or the REJ */
+	case EMU_CM_ANSWERED:
+		if (!c->passive)
+			send_again(c);
+		break;
+	default:
+		break;
+	}
+}
+
+static void rx_rep(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	struct emu_cm_conn *old;
+
+	if (c->state != EMU_CM_REQ_SENT && c->state != EMU_CM_MRA_REQ_RCVD) {
+		rx_dup_rep(c, m);
+		return;
+	}
+	c->state = EMU_CM_REP_RCVD;
+	c->told = false;
+	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+	c->remote_id = m->local_id;
+	c->peer_guid_be = m->rep.ca_guid_be;
+	c->remote_qpn = c->qp_type == IBV_QPT_XRC_SEND ? m->rep.eecn : m->rep.qpn;
+	c->send_psn = m->rep.psn;
+	c->initiator_depth = m->rep.responder_resources;
+	c->responder_resources = m->rep.initiator_depth;
+	c->rnr_retry = m->rep.rnr_retry;
+	c->ack_timeout =
+	    ack_timeout(m->rep.ack_delay, c->ack_timeout ? c->ack_timeout - 1 : 0);
+	old = cm_conn_find_qp(c->cm, c->peer_guid_be, c->remote_qpn, c);
+	cm_conn_index_qp(c);
+	if (old && old->state == EMU_CM_ESTABLISHED && old->qp_type == IBV_QPT_RC)
+		send_dreq(old, old->max_retries + 1u);
+	emit(c, EMU_CM_EV_REP, m);
+	emu_cm_delay(c);
+}
+
+static void rx_rtu(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	if (c->state != EMU_CM_REP_SENT && c->state != EMU_CM_MRA_REP_RCVD)
+		return;
+	c->state = EMU_CM_ESTABLISHED;
+	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+	emit(c, EMU_CM_EV_ESTABLISHED, m);
+}
+
+static void rx_rej(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	switch (c->state) {
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+		emit(c, EMU_CM_EV_REJ, m);
+		become_idle(c);
+		break;
+	case EMU_CM_DREQ_SENT: /* the peer has forgotten it: as good as a DREP */
+		enter_timewait(c);
+		emit(c, EMU_CM_EV_DREP, m);
+		break;
+	default:
+		break;
+	}
+}
+
+static void rx_dreq(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	bool crossed = c->state == EMU_CM_DREQ_SENT;
+
+	switch (c->state) {
+	case EMU_CM_ESTABLISHED:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+	case EMU_CM_DREQ_SENT:
+		c->tid = m->tid;
+		c->state = EMU_CM_DREQ_RCVD;
+		cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+		emit(c, EMU_CM_EV_DREQ, m);
+		/* Nobody will agree any more, or has done so by asking himself. */
+		if (!c->owned || (crossed && c->state == EMU_CM_DREQ_RCVD))
+			send_drep(c);
+		break;
+	case EMU_CM_TIMEWAIT:
+		c->tid = m->tid;
+		send_drep(c);
+		break;
+	default:
+		break;
+	}
+}
+
+static void rx_drep(struct emu_cm_conn *c, const struct cm_msg *m)
+{
+	if (c->state != EMU_CM_DREQ_SENT)
+		return;
+	enter_timewait(c);
+	emit(c, EMU_CM_EV_DREP, m);
+}
+
+static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
+			const struct net_path *path, const struct cm_msg *m)
+{
+	struct emu_cm_conn *c = cm_conn_find_sidr(cm, m->local_id, &path->src);
+	int ret;
+
+	if (c) {
+		if (c->state == EMU_CM_ANSWERED)
+			send_again(c);
+		return;
+	}
+	c = cm_conn_new(cm, port);
+	if (!c)
+		return;
+	c->passive = true;
+	c->state = EMU_CM_SIDR_REQ_RCVD;
+	c->qp_type = IBV_QPT_UD;
+	c->remote_id = m->local_id;
+	c->tid = m->tid;
+	c->service_id = m->sidr_req.service_id;
+	c->path =
+	    (struct net_path){.src = path->dst, .dst = path->src, .tclass = path->tclass};
+	cm_conn_index_peer(c);
+	ret = cm->ops->request(cm->arg, c, m, path);
+	if (!ret)
+		c->owned = true;
+	else if (ret == -ENOMEM)
+		cm_conn_free(c);
+	else
+		emu_cm_sidr_answer(c,
+				   ret == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT,
+				   0, 0, NULL, 0);
+}
+
+static void rx_sidr_rep(struct emu_cm *cm, const struct cm_msg *m)
+{
+	struct emu_cm_conn *c = cm_conn_find(cm, m->local_id);
+
+	if (!c || c->state != EMU_CM_SIDR_REQ_SENT)
+		return;
+	emit(c, EMU_CM_EV_SIDR_REP, m);
+	become_idle(c);
+}
+
+/*
+ * The connection that @m is about: ours by its ID, of the peer that we know, if we know
+ * it. Only an MRA, a REP or a REJ may be the first word of a peer.
+ */
+static struct emu_cm_conn *find_conn(struct emu_cm *cm, const struct cm_msg *m)
+{
+	struct emu_cm_conn *c = cm_conn_find(cm, m->remote_id);
+	uint64_t guid_be;
+
+	if (!c && m->attr == CM_REJ && !m->remote_id && m->rej.reason == CM_REJ_TIMEOUT) {
+		/* He gave up before he had our ID; his GUID is in the ARI. */
+		memcpy(&guid_be, m->rej.ari, sizeof(guid_be));
+		return cm_conn_find_peer(cm, m->local_id, guid_be);
+	}
+	if (!c || c->state == EMU_CM_IDLE || c->qp_type == IBV_QPT_UD)
+		return NULL;
+	/* A REJ may come from somebody who has no ID (nobody listens). */
+	if (c->remote_id && c->remote_id != m->local_id &&
+	    !(m->attr == CM_REJ && !m->local_id))
+		return NULL;
+	return c;
+}
+
+/* A message about a connection that we do not have, so that its sender need not repeat it
+ */
+static void rx_unknown(struct emu_cm *cm, const struct emu_cm_port *port,
+		       const struct net_path *path, const struct cm_msg *m)
+{
+	struct cm_msg drep = {.attr = CM_DREP};
+
+	if (m->attr == CM_DREQ)
+		send_stateless(cm, port, path, m, &drep);
+	else if (m->attr == CM_REP && emu_cm_slot_of(m->remote_id) == cm->slot)
+		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_COMM_ID);
+}
+
+static void rx_conn(struct emu_cm *cm, const struct emu_cm_port *port,
+		    const struct net_path *path, const struct cm_msg *m)
+{
+	struct emu_cm_conn *c = find_conn(cm, m);
+
+	if (!c) {
+		rx_unknown(cm, port, path, m);
+		return;
+	}
+	switch (m->attr) {
+	case CM_MRA:
+		rx_mra(c, m);
+		break;
+	case CM_REP:
+		rx_rep(c, m);
+		break;
+	case CM_RTU:
+		rx_rtu(c, m);
+		break;
+	case CM_REJ:
+		rx_rej(c, m);
+		break;
+	case CM_DREQ:
+		/* It must name our QP, so that a stray one does no harm (12.6.9). */
+		if (m->dreq.remote_qpn == c->local_qpn)
+			rx_dreq(c, m);
+		break;
+	case CM_DREP:
+		rx_drep(c, m);
+		break;
+	default:
+		break;
+	}
+}
+
+void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
+	       const struct net_path *path, const uint8_t *mad, uint32_t len)
+{
+	struct cm_msg m;
+
+	if (cm_mad_parse(mad, len, &m))
+		return;
+	switch (m.attr) {
+	case CM_REQ:
+		rx_req(cm, port, path, &m);
+		break;
+	case CM_SIDR_REQ:
+		rx_sidr_req(cm, port, path, &m);
+		break;
+	case CM_SIDR_REP:
+		rx_sidr_rep(cm, &m);
+		break;
+	default:
+		rx_conn(cm, port, path, &m);
+		break;
+	}
+}
+
+/* --- time
+ * --------------------------------------------------------------------------------- */
+
+static void no_answer(struct emu_cm_conn *c)
+{
+	enum emu_cm_event_type type = EMU_CM_EV_REQ_ERROR;
+
+	switch (c->state) {
+	case EMU_CM_DREQ_SENT:
+		enter_timewait(c);
+		emit(c, EMU_CM_EV_DREQ_ERROR, NULL);
+		return;
+	case EMU_CM_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+		type = EMU_CM_EV_REP_ERROR;
+		break;
+	case EMU_CM_SIDR_REQ_SENT:
+		type = EMU_CM_EV_SIDR_ERROR;
+		break;
+	default:
+		break;
+	}
+	emit(c, type, NULL);
+	become_idle(c);
+}
+
+static void repeat(struct emu_cm_conn *c)
+{
+	uint64_t now = c->cm->now;
+
+	if (now >= c->give_up) {
+		no_answer(c);
+		return;
+	}
+	send_again(c);
+	c->rto = 2 * c->rto < c->base ? 2 * c->rto : c->base;
+	cm_conn_arm(c, now + c->rto < c->give_up ? now + c->rto : c->give_up);
+}
+
+/* One of the unasked repetitions; after the last one @then (0: no deadline). False: none
+ * left */
+static bool resend(struct emu_cm_conn *c, uint64_t then)
+{
+	if (!c->resends)
+		return false;
+	send_again(c);
+	c->resends--;
+	if (c->resends)
+		then = RESEND_RTO;
+	cm_conn_arm(c, then ? c->cm->now + then : EMU_CM_NO_DEADLINE);
+	return true;
+}
+
+static void due(struct emu_cm_conn *c)
+{
+	switch (c->state) {
+	case EMU_CM_TIMEWAIT:
+		emit(c, EMU_CM_EV_TIMEWAIT_EXIT, NULL);
+		become_idle(c);
+		break;
+	case EMU_CM_ANSWERED:
+		if (resend(c, ANSWER_KEPT))
+			break;
+		/* As long as the owner keeps it, it goes on to answer. */
+		if (c->owned)
+			cm_conn_arm(c, EMU_CM_NO_DEADLINE);
+		else
+			become_idle(c);
+		break;
+	case EMU_CM_ESTABLISHED: /* an RTU */
+		resend(c, 0);
+		break;
+	case EMU_CM_MRA_REQ_RCVD:
+		/* The time that the peer asked for is over: back to asking. */
+		c->state = EMU_CM_REQ_SENT;
+		repeat(c);
+		break;
+	case EMU_CM_MRA_REP_RCVD:
+		c->state = EMU_CM_REP_SENT;
+		repeat(c);
+		break;
+	default:
+		repeat(c);
+		break;
+	}
+}
+
+uint64_t emu_cm_run(struct emu_cm *cm)
+{
+	struct emu_cm_conn *c;
+
+	while ((c = cm_conn_first(cm))) {
+		if (c->deadline > cm->now)
+			return c->deadline;
+		due(c);
+	}
+	return EMU_CM_NO_DEADLINE;
+}
+
+/* --- QP attributes
+ * ------------------------------------------------------------------------ */
+
+static bool may_init(enum emu_cm_state s)
+{
+	return s >= EMU_CM_REQ_SENT && s <= EMU_CM_ESTABLISHED;
+}
+
+/* Both sides know each other's QP: all of those but the ones where the REP is missing */
+static bool may_connect(enum emu_cm_state s)
+{
+	return may_init(s) && s != EMU_CM_REQ_SENT && s != EMU_CM_MRA_REQ_RCVD;
+}
+
+static void attr_init(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (c->responder_resources)
+		a->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	a->pkey_index = 0;
+	a->port_num = 1;
+}
+
+static void attr_rtr(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *mask)
+{
+	*mask =
+	    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	a->ah_attr.is_global = 1;
+	a->ah_attr.port_num = 1;
+	memcpy(a->ah_attr.grh.dgid.raw, c->path.dst.b, 16);
+	a->ah_attr.grh.flow_label = c->path.flow;
+	a->ah_attr.grh.hop_limit = c->path.ttl;
+	a->ah_attr.grh.traffic_class = c->path.tclass;
+	a->path_mtu = c->mtu;
+	a->dest_qp_num = c->remote_qpn;
+	a->rq_psn = c->recv_psn;
+	if (c->qp_type == IBV_QPT_RC || c->qp_type == IBV_QPT_XRC_RECV) {
+		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		a->max_dest_rd_atomic = c->responder_resources;
+		a->min_rnr_timer = 0;
+	}
+}
+
+static void attr_rts(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	a->sq_psn = c->send_psn;
+	if (c->qp_type == IBV_QPT_RC || c->qp_type == IBV_QPT_XRC_SEND) {
+		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+		a->retry_cnt = c->retry_count;
+		a->rnr_retry = c->rnr_retry;
+		a->max_rd_atomic = c->initiator_depth;
+	}
+	if (c->qp_type != IBV_QPT_UC) {
+		*mask |= IBV_QP_TIMEOUT;
+		a->timeout = c->ack_timeout;
+	}
+}
+
+int emu_cm_qp_attr(const struct emu_cm_conn *c, struct ibv_qp_attr *attr, int *mask)
+{
+	switch (attr->qp_state) {
+	case IBV_QPS_INIT:
+		if (!may_init(c->state))
+			return -EINVAL;
+		attr_init(c, attr, mask);
+		return 0;
+	case IBV_QPS_RTR:
+		if (!may_connect(c->state))
+			return -EINVAL;
+		attr_rtr(c, attr, mask);
+		return 0;
+	case IBV_QPS_RTS:
+		if (!may_connect(c->state))
+			return -EINVAL;
+		attr_rts(c, attr, mask);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
