@@ -119,6 +119,11 @@ void icrc_id_table(uint32_t table[ICRC_MAX_ID])
 		table[id] = mul(id_to_poly(id), factor);
 }
 
+uint32_t icrc_id_delta(uint16_t id, uint32_t len)
+{
+	return mul(id_to_poly(id), power(x_power8(false), 4 + BEHIND_ID + len));
+}
+
 /* RFC 791 header with TOS, TTL and checksum masked; DF is set and the identification 0 */
 static uint8_t *ip4_header(uint8_t *p, const struct net_path *path, uint32_t udp_len)
 {

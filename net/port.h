@@ -150,7 +150,8 @@ int net_tx_flush(struct net_port *port);
  * net_port_poll - receive what is there, at most about @budget packets; how many came.
  *
  * Sockets that were quiet are looked at by every fourth call only, so a single 0 does not
- * mean that nothing is there. The callback may transmit, it must not close the port.
+ * mean that nothing is there. The callback may transmit; it must not close the port or
+ * change its addresses and groups.
  */
 int net_port_poll(struct net_port *port, int budget);
 

@@ -1,0 +1,454 @@
+/*
+ * port.c - the life of a port: its slot, sockets, addresses and groups, and the switch's
+ * succession. Packets are in port_tx.c and port_rx.c.
+ */
+#include "net/port.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/port_internal.h"
+
+#define TRY_NS 60000000ull /* how often a process tries to become the switch, at least   \
+			    */
+
+static uint64_t clock_now(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* Good enough for what is remembered for tenths of a second, and costs next to nothing */
+static void set_now(struct net_port *p)
+{
+	uint32_t before = p->host.generation;
+
+	p->now = clock_now(CLOCK_MONOTONIC_COARSE);
+	hostaddr_update(&p->host, p->now);
+	p->generation += p->host.generation - before;
+}
+
+/* --- opening and closing
+ * ----------------------------------------------------------------- */
+
+static int open_backend(struct net_port *p, const char *name)
+{
+	p->be_ops = &net_backend_socket;
+	if (name && strcmp(name, p->be_ops->name) != 0)
+		return -EINVAL;
+	return p->be_ops->open(&p->be);
+}
+
+static int open_slot(struct net_port *p, const char *shm_dir)
+{
+	int ret;
+
+	p->guard = net_sock_reserve(&p->port_num);
+	if (p->guard < 0)
+		return p->guard;
+	ret = table_open(shm_dir, &p->table);
+	if (ret)
+		return ret;
+	ret = table_lease(p->table, p->port_num);
+	if (ret < 0)
+		return ret;
+	p->slot = (unsigned int)ret;
+	return 0;
+}
+
+static int open_parts(struct net_port *p, const struct net_port_cfg *cfg)
+{
+	int ret = open_slot(p, cfg->shm_dir);
+
+	if (!ret)
+		ret = hostaddr_open(&p->host);
+	if (!ret)
+		ret = open_backend(p, cfg->backend);
+	if (ret)
+		return ret;
+	p->tx.arena = mmap(NULL, TX_ARENA, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p->tx.arena == MAP_FAILED) {
+		p->tx.arena = NULL;
+		return -ENOMEM;
+	}
+	icrc_id_table(p->id_crc);
+	return 0;
+}
+
+static void free_parts(struct net_port *p, void (*table_done)(struct table *))
+{
+	if (p->be)
+		p->be_ops->close(p->be);
+	if (p->tx.arena)
+		munmap(p->tx.arena, TX_ARENA);
+	hostaddr_close(&p->host);
+	if (p->table)
+		table_done(p->table);
+	if (p->guard >= 0)
+		close(p->guard);
+	free(p);
+}
+
+int net_port_open(const struct net_port_cfg *cfg, struct net_port **out)
+{
+	struct net_port *p = calloc(1, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	p->ops = cfg->ops;
+	p->arg = cfg->arg;
+	p->guard = -1;
+	p->host.nl_fd = -1;
+	p->generation = 1;
+	ret = cfg->pcap || cfg->impair ? -EOPNOTSUPP : open_parts(p, cfg);
+	if (ret) {
+		free_parts(p, table_close);
+		return ret;
+	}
+	set_now(p);
+	*out = p;
+	return 0;
+}
+
+static void close_sock(struct net_port *p, struct net_sock *sk, bool forked)
+{
+	if (sk->fd < 0)
+		return;
+	p->be_ops->del(p->be, sk, forked);
+	close(sk->fd);
+	sk->fd = -1;
+}
+
+static void close_addr(struct net_port *p, struct port_addr *a, bool forked)
+{
+	close_sock(p, &a->roce, forked);
+	close_sock(p, &a->own, forked);
+	free(a);
+}
+
+static void close_sockets(struct net_port *p, bool forked)
+{
+	struct port_addr *a;
+	struct port_group *g;
+
+	while ((a = p->addrs)) {
+		p->addrs = a->next;
+		close_addr(p, a, forked);
+	}
+	while ((g = p->groups)) {
+		p->groups = g->next;
+		close_sock(p, &g->sk, forked);
+		free(g);
+	}
+}
+
+void net_port_close(struct net_port *p)
+{
+	port_tx_send(p);
+	close_sockets(p, false);
+	free_parts(p, table_close);
+}
+
+void net_port_abandon(struct net_port *p)
+{
+	close_sockets(p, true);
+	free_parts(p, table_abandon);
+}
+
+/* --- addresses
+ * --------------------------------------------------------------------------- */
+
+struct port_addr *port_addr_find(const struct net_port *p, const struct net_ip *ip)
+{
+	struct port_addr *a;
+
+	for (a = p->addrs; a; a = a->next)
+		if (net_ip_eq(&a->ip, ip))
+			return a;
+	return NULL;
+}
+
+static int open_sock(struct net_port *p, struct net_sock *sk, uint16_t port)
+{
+	int ret = net_sock_open(sk, port, p->guard);
+
+	if (ret)
+		return ret;
+	ret = p->be_ops->add(p->be, sk);
+	if (ret) {
+		close(sk->fd);
+		sk->fd = -1;
+	}
+	return ret;
+}
+
+/* Become the switch of an address, if nobody is. That others find out has no hurry. */
+static bool try_roce(struct net_port *p, struct port_addr *a)
+{
+	if (open_sock(p, &a->roce, ROCE_UDP_PORT))
+		return false;
+	table_claim(p->table, switch_key(&a->ip), false);
+	return true;
+}
+
+int net_port_add_ip(struct net_port *p, const struct net_ip *ip, const char *ifname)
+{
+	struct port_addr *a = port_addr_find(p, ip);
+	int ret;
+
+	if (a) {
+		a->refs++;
+		return 0;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->ip = *ip;
+	a->ifindex = ifname ? if_nametoindex(ifname) : 0;
+	a->refs = 1;
+	a->own = (struct net_sock){.fd = -1,
+				   .kind = NET_SOCK_OWN,
+				   .ip = *ip,
+				   .local = *ip,
+				   .ifindex = a->ifindex};
+	a->roce = a->own;
+	a->roce.kind = NET_SOCK_ROCE;
+	ret = open_sock(p, &a->own, p->port_num);
+	if (ret) {
+		free(a);
+		return ret;
+	}
+	a->next = p->addrs;
+	p->addrs = a;
+	p->generation++;
+	try_roce(p, a);
+	return 0;
+}
+
+void net_port_del_ip(struct net_port *p, const struct net_ip *ip)
+{
+	struct port_addr *a = port_addr_find(p, ip), **link;
+
+	if (!a || --a->refs)
+		return;
+	port_tx_forget(p, &a->own);
+	if (a->roce.fd >= 0)
+		table_release(p->table, switch_key(ip));
+	for (link = &p->addrs; *link != a; link = &(*link)->next)
+		;
+	*link = a->next;
+	p->generation++;
+	close_addr(p, a, false);
+}
+
+bool net_port_has_roce_port(const struct net_port *p, const struct net_ip *ip)
+{
+	const struct port_addr *a = port_addr_find(p, ip);
+	unsigned int slot;
+
+	return (a && a->roce.fd >= 0) ||
+	       !table_find(p->table, switch_key(ip), p->now, &slot);
+}
+
+/* --- multicast
+ * --------------------------------------------------------------------------- */
+
+static const struct net_ip *addr_on(const struct net_port *p, uint32_t ifindex, bool v4)
+{
+	const struct port_addr *a;
+
+	for (a = p->addrs; a; a = a->next)
+		if (a->ifindex == ifindex && net_ip_is_v4(&a->ip) == v4)
+			return &a->ip;
+	return NULL;
+}
+
+static struct port_group **group_link(struct net_port *p, const struct net_ip *group,
+				      uint32_t ifindex)
+{
+	struct port_group **link;
+
+	for (link = &p->groups; *link; link = &(*link)->next)
+		if (net_ip_eq(&(*link)->sk.ip, group) && (*link)->sk.ifindex == ifindex)
+			break;
+	return link;
+}
+
+static int join(struct net_port *p, const struct net_ip *group, uint32_t ifindex)
+{
+	const struct net_ip *local = addr_on(p, ifindex, net_ip_is_v4(group));
+	struct port_group *g;
+	int ret;
+
+	if (!net_ip_is_mcast(group) || !ifindex)
+		return -EINVAL;
+	if (!local)
+		return -EADDRNOTAVAIL;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->refs = 1;
+	g->sk = (struct net_sock){.fd = -1,
+				  .kind = NET_SOCK_MCAST,
+				  .ip = *group,
+				  .local = *local,
+				  .ifindex = ifindex};
+	ret = open_sock(p, &g->sk, ROCE_UDP_PORT);
+	if (ret) {
+		free(g);
+		return ret;
+	}
+	g->next = p->groups;
+	p->groups = g;
+	return 0;
+}
+
+int net_port_mcast(struct net_port *p, const struct net_ip *group, const char *ifname,
+		   bool on)
+{
+	uint32_t ifindex = ifname ? if_nametoindex(ifname) : 0;
+	struct port_group **link = group_link(p, group, ifindex), *g = *link;
+
+	if (on && g) {
+		g->refs++;
+	} else if (on) {
+		return join(p, group, ifindex);
+	} else if (!g) {
+		return -EADDRNOTAVAIL;
+	} else if (--g->refs == 0) {
+		*link = g->next;
+		close_sock(p, &g->sk, false);
+		free(g);
+	}
+	return 0;
+}
+
+/* --- slots
+ * ------------------------------------------------------------------------------- */
+
+int net_port_qpn_lease(struct net_port *p, uint32_t *base, uint32_t *count)
+{
+	int slot = (int)p->slot;
+
+	if (p->leases) {
+		slot = table_lease(p->table, p->port_num);
+		if (slot < 0)
+			return slot;
+	}
+	p->leases++;
+	*base = (uint32_t)slot << TABLE_SLOT_SHIFT;
+	*count = TABLE_SLOT_QPNS;
+	if (*base + *count > ROCE_QPN_MULTICAST)
+		*count -= 1;
+	return 0;
+}
+
+unsigned int net_port_slot(const struct net_port *p)
+{
+	return p->slot;
+}
+
+void net_port_set_gsi_router(struct net_port *p, net_gsi_router fn, void *arg)
+{
+	p->gsi = fn;
+	p->gsi_arg = arg;
+}
+
+int net_registry_claim(struct net_port *p, uint64_t key, bool exclusive)
+{
+	return table_claim(p->table, key, exclusive);
+}
+
+int net_registry_release(struct net_port *p, uint64_t key)
+{
+	return table_release(p->table, key);
+}
+
+int net_registry_find(struct net_port *p, uint64_t key, unsigned int *slot)
+{
+	return table_find(p->table, key, p->now, slot);
+}
+
+/* --- progress
+ * ---------------------------------------------------------------------------- */
+
+int net_port_poll(struct net_port *p, int budget)
+{
+	uint64_t forwarded = p->stats.rx_forwarded;
+
+	set_now(p);
+	p->rx_count = 0;
+	p->be_ops->poll(p->be, budget, port_rx, p);
+	if (p->stats.rx_forwarded != forwarded)
+		port_tx_send(p);
+	return p->rx_count;
+}
+
+int net_port_wait_fds(struct net_port *p, int *fds, int max, uint32_t *generation)
+{
+	if (max > 0)
+		fds[0] = p->be_ops->wait_fd(p->be);
+	*generation = 1;
+	return 1;
+}
+
+/* When to try again: not all processes at once */
+static uint64_t try_later(const struct net_port *p, uint64_t now)
+{
+	return now + TRY_NS + (uint64_t)p->slot % 16 * 2000000;
+}
+
+uint64_t net_port_tick(struct net_port *p, uint64_t now)
+{
+	struct port_addr *a;
+	bool missing = false;
+
+	set_now(p);
+	port_tx_send(p);
+	if (now < p->next_try)
+		return p->next_try;
+	for (a = p->addrs; a; a = a->next)
+		if (a->roce.fd < 0 && !try_roce(p, a))
+			missing = true;
+	if (!missing)
+		return UINT64_MAX;
+	p->next_try = try_later(p, now);
+	return p->next_try;
+}
+
+int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)
+{
+	uint32_t ifindex = 0;
+	const struct port_addr *a;
+	union net_sa sa;
+	socklen_t len = sizeof(int);
+	int fd, mtu = 0;
+	bool v4 = net_ip_is_v4(dst);
+
+	for (a = p->addrs; a && !ifindex; a = a->next)
+		if (net_ip_is_linklocal(&a->ip))
+			ifindex = a->ifindex;
+	fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	/* connect() of a UDP socket sends nothing: it looks the route up */
+	if (connect(fd, &sa.sa, net_sa_make(&sa, dst, ROCE_UDP_PORT, ifindex)) < 0 ||
+	    getsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU, &mtu,
+		       &len) < 0)
+		mtu = 0;
+	close(fd);
+	return mtu;
+}
+
+void net_port_stats(const struct net_port *p, struct net_stats *out)
+{
+	*out = p->stats;
+}

@@ -1,0 +1,133 @@
+/*
+ * port_internal.h - struct net_port, shared by port.c, port_tx.c and port_rx.c only.
+ */
+#ifndef URXE_NET_PORT_INTERNAL_H
+#define URXE_NET_PORT_INTERNAL_H
+
+#include "net/backend.h"
+#include "net/hostaddr.h"
+#include "net/icrc.h"
+#include "net/port.h"
+#include "net/rocev2.h"
+#include "net/switch.h"
+#include "net/table.h"
+
+#define TX_ARENA (192 << 10) /* a batch being filled, and what the kernel did not take   \
+			      */
+#define TX_ROUTES 64	     /* destinations that are remembered; power of two */
+
+/*
+ * struct port_addr - an address of this host on which the port works
+ * @own:	socket with the process's port
+ * @roce:	socket with ROCE_UDP_PORT; fd -1: another process is the switch
+ * @refs:	calls of net_port_add_ip()
+ */
+struct port_addr {
+	struct port_addr *next;
+	struct net_ip ip;
+	uint32_t ifindex;
+	unsigned int refs;
+	struct net_sock own;
+	struct net_sock roce;
+};
+
+/* struct port_group - a multicast group on an interface; @refs: calls of net_port_mcast()
+ */
+struct port_group {
+	struct port_group *next;
+	unsigned int refs;
+	struct net_sock sk;
+};
+
+/*
+ * struct port_route - how to get from path->src to path->dst
+ * @addr:	of the source; NULL: not ours
+ * @local:	@path.dst is an address of this host
+ * @dst:	with the port ROCE_UDP_PORT
+ * @generation:	port->generation when it was looked up; 0: unused entry
+ * @crc_len, @crc_prefix: ICRC up to the BTH of packets of that length
+ */
+struct port_route {
+	struct net_path path;
+	struct port_addr *addr;
+	bool local;
+	union net_sa dst;
+	uint32_t generation;
+	uint32_t crc_len;
+	uint32_t crc_prefix;
+};
+
+/*
+ * struct port_tx - packets on their way out
+ * @arena:	packets, one behind the other; all before @end belong to a batch
+ * @batch, @n:	what to send, in order
+ * @open:	the last batch takes more packets, of @open_route to @open_port
+ * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end
+ */
+struct port_tx {
+	uint8_t *arena;
+	uint32_t end;
+	struct net_batch batch[NET_BATCHES_MAX];
+	unsigned int n;
+	bool open;
+	struct port_route *open_route;
+	uint16_t open_port;
+	struct port_route *route;
+	uint32_t len;
+};
+
+/*
+ * struct net_port
+ * @guard:	descriptor that reserves @port_num
+ * @slot:	first lease; @leases: how many times net_port_qpn_lease() was called
+ * @now:	ns, set by each entry point that may wait or loop
+ * @generation:	changes when routes must be looked up again
+ * @id_crc:	ICRC contribution of small IPv4 identifications
+ * @id_factor:	by packet length, 0: not known yet; see icrc_find_id()
+ * @rx_count:	packets given to the owner in this poll
+ */
+struct net_port {
+	const struct net_port_ops *ops;
+	void *arg;
+	const struct net_backend_ops *be_ops;
+	struct net_backend *be;
+	struct table *table;
+	struct hostaddr host;
+	int guard;
+	uint16_t port_num;
+	unsigned int slot;
+	unsigned int leases;
+	struct port_addr *addrs;
+	struct port_group *groups;
+	uint64_t now;
+	uint64_t next_try;
+	uint32_t generation;
+	net_gsi_router gsi;
+	void *gsi_arg;
+	uint32_t id_crc[ICRC_MAX_ID];
+	uint32_t id_factor[NET_PKT_MAX + 1];
+	struct port_route routes[TX_ROUTES];
+	struct port_tx tx;
+	int rx_count;
+	struct net_stats stats;
+};
+
+struct port_addr *port_addr_find(const struct net_port *p, const struct net_ip *ip);
+
+/* --- port_tx.c -------------------------------------------------------------------------
+ */
+
+/* Forget batches of a socket that is about to be closed */
+void port_tx_forget(struct net_port *p, const struct net_sock *sk);
+/* port_tx_forward - hand a packet (with ICRC) that came in at @sk to the process in @slot
+ */
+void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int slot,
+		     const struct net_path *path, const uint8_t *data, uint32_t len);
+int port_tx_send(struct net_port *p);
+
+/* --- port_rx.c -------------------------------------------------------------------------
+ */
+
+void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d);
+
+#endif

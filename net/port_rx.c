@@ -1,0 +1,209 @@
+/*
+ * port_rx.c - the way in: take datagrams apart, find the owner, check the ICRC.
+ *
+ * What comes to a port of this process is for this process, and is either a packet or a
+ * packet behind the switch's header. What comes to ROCE_UDP_PORT may be another process's
+ * (switch.h). The owner gets a pointer into the receive buffer; nothing is copied.
+ */
+#include "net/bytes.h"
+#include "net/port_internal.h"
+
+#define MIN_LEN	   (ROCE_BTH_LEN + ROCE_ICRC_LEN)
+#define MAD_OFFSET 20 /* BTH and DETH in front of a MAD */
+
+/*
+ * struct rx - packets with a common path
+ * @len, @prefix: ICRC up to the BTH of packets of that length (with ICRC); 0: none yet
+ */
+struct rx {
+	struct net_port *p;
+	const struct net_sock *sk;
+	struct net_path path;
+	uint32_t len;
+	uint32_t prefix;
+};
+
+/* struct seg - one packet with its ICRC; @k: its place in the datagram */
+struct seg {
+	uint8_t *data;
+	uint32_t len;
+	unsigned int k;
+};
+
+static uint32_t id_factor(struct net_port *p, uint32_t len)
+{
+	if (!p->id_factor[len])
+		p->id_factor[len] = icrc_id_factor(len);
+	return p->id_factor[len];
+}
+
+/* The sender numbered its packets as port_tx.c does, or is unknown: icrc.c */
+static bool icrc_good(struct rx *rx, const struct seg *s)
+{
+	uint32_t len = s->len - ROCE_ICRC_LEN, prefix, diff;
+	bool v4 = net_ip_is_v4(&rx->path.dst);
+
+	if (rx->len != s->len) {
+		rx->prefix = icrc_prefix(&rx->path, len);
+		rx->len = s->len;
+	}
+	prefix = rx->prefix;
+	if (v4 && s->k < ICRC_MAX_ID)
+		prefix ^= rx->p->id_crc[s->k];
+	diff = icrc_finish(prefix, s->data, len) ^ icrc_load(s->data + len);
+	if (!diff)
+		return true;
+	return v4 && icrc_find_id(diff, id_factor(rx->p, len)) >= 0;
+}
+
+static void deliver(struct rx *rx, const struct seg *s)
+{
+	struct net_rx pkt = {.path = &rx->path,
+			     .local = &rx->sk->local,
+			     .data = s->data,
+			     .len = s->len - ROCE_ICRC_LEN};
+	struct net_port *p = rx->p;
+
+	if (!icrc_good(rx, s)) {
+		p->stats.rx_bad_icrc++;
+		return;
+	}
+	p->stats.rx_pkts++;
+	p->stats.rx_bytes += s->len;
+	p->rx_count++;
+	p->ops->rx(p->arg, &pkt);
+}
+
+static uint32_t qpn_of(const struct seg *s)
+{
+	return get_be32(s->data + 4) & ROCE_QPN_MASK;
+}
+
+static void rx_own(struct rx *rx, const struct seg *s)
+{
+	uint32_t qpn = qpn_of(s);
+
+	if (qpn == ROCE_QPN_GSI || table_is_own(rx->p->table, qpn >> TABLE_SLOT_SHIFT))
+		deliver(rx, s);
+	else
+		rx->p->stats.rx_no_owner++;
+}
+
+/* A packet that the switch sent on; only a process of this user on this address is
+ * believed */
+static void rx_encap(struct rx *rx, const struct seg *s)
+{
+	struct net_port *p = rx->p;
+	struct switch_encap e;
+	struct rx inner = {.p = p, .sk = rx->sk};
+	struct seg is = {s->data + SWITCH_ENCAP_LEN, s->len - SWITCH_ENCAP_LEN, 0};
+
+	if (!switch_encap_read(s->data, s->len, &e) ||
+	    s->len < SWITCH_ENCAP_LEN + MIN_LEN ||
+	    !net_ip_eq(&rx->path.src, &rx->sk->ip) ||
+	    table_port(p->table, e.slot, p->now) != rx->path.sport) {
+		p->stats.rx_malformed++;
+		return;
+	}
+	inner.path = e.path;
+	inner.path.dst = rx->path.dst;
+	rx_own(&inner, &is);
+}
+
+/* --- the switch
+ * -------------------------------------------------------------------------- */
+
+static void forward(struct rx *rx, const struct seg *s, unsigned int slot)
+{
+	struct port_addr *addr = port_addr_find(rx->p, &rx->sk->ip);
+
+	port_tx_forward(rx->p, addr, slot, &rx->path, s->data, s->len);
+}
+
+static void forward_to_all(struct rx *rx, const struct seg *s)
+{
+	unsigned int slot;
+
+	for (slot = 1; slot < TABLE_SLOTS; slot++)
+		if (!table_is_own(rx->p->table, slot) &&
+		    table_port(rx->p->table, slot, rx->p->now))
+			forward(rx, s, slot);
+}
+
+static void rx_gsi(struct rx *rx, const struct seg *s)
+{
+	struct net_port *p = rx->p;
+	int slot = NET_GSI_ALL;
+
+	if (p->gsi && s->len > MAD_OFFSET + ROCE_ICRC_LEN)
+		slot = p->gsi(p->gsi_arg, s->data + MAD_OFFSET,
+			      s->len - MAD_OFFSET - ROCE_ICRC_LEN);
+	if (slot == NET_GSI_ALL)
+		forward_to_all(rx, s);
+	if (slot == NET_GSI_ALL || slot == NET_GSI_OWN ||
+	    table_is_own(p->table, (unsigned int)slot))
+		deliver(rx, s);
+	else
+		forward(rx, s, (unsigned int)slot);
+}
+
+static void rx_roce(struct rx *rx, const struct seg *s)
+{
+	uint32_t qpn = qpn_of(s);
+	unsigned int slot = qpn >> TABLE_SLOT_SHIFT;
+
+	if (qpn == ROCE_QPN_GSI)
+		rx_gsi(rx, s);
+	else if (table_is_own(rx->p->table, slot))
+		deliver(rx, s);
+	else if (table_port(rx->p->table, slot, rx->p->now))
+		forward(rx, s, slot);
+	else
+		rx->p->stats.rx_no_owner++;
+}
+
+/* --- datagrams
+ * --------------------------------------------------------------------------- */
+
+static void rx_seg(struct rx *rx, const struct seg *s)
+{
+	if (s->len < MIN_LEN || s->len > SWITCH_ENCAP_LEN + NET_PKT_MAX + ROCE_ICRC_LEN) {
+		rx->p->stats.rx_malformed++;
+		return;
+	}
+	if (rx->sk->kind == NET_SOCK_OWN && s->data[0] == SWITCH_MAGIC)
+		rx_encap(rx, s);
+	else if (s->len > NET_PKT_MAX + ROCE_ICRC_LEN)
+		rx->p->stats.rx_malformed++;
+	else if (rx->sk->kind == NET_SOCK_OWN)
+		rx_own(rx, s);
+	else if (rx->sk->kind == NET_SOCK_ROCE)
+		rx_roce(rx, s);
+	else if (qpn_of(s) == ROCE_QPN_MULTICAST)
+		deliver(rx, s);
+	else
+		rx->p->stats.rx_no_owner++;
+}
+
+void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d)
+{
+	struct rx rx = {
+	    .p = arg,
+	    .sk = sk,
+	    .path = {.src = d->src,
+		     .dst = sk->ip,
+		     .sport = d->sport,
+		     .tclass = d->tclass,
+		     .ttl = d->ttl,
+		     .flow = d->flow},
+	};
+	struct seg s = {.data = d->data};
+	uint32_t left;
+
+	if (!d->len)
+		rx.p->stats.rx_malformed++;
+	for (left = d->len; left; left -= s.len, s.data += s.len, s.k++) {
+		s.len = left < d->seg ? left : d->seg;
+		rx_seg(&rx, &s);
+	}
+}

@@ -1,0 +1,367 @@
+/*
+ * port_tx.c - the way out: routes, batches, ICRC.
+ *
+ * Theory of operation
+ *
+ * A packet is written by its owner at the end of an arena, and appended to the batch
+ * before it when that goes to the same place and the kernel can cut both out of one
+ * buffer (UDP_SEGMENT): equal sizes, the last one may be shorter. A batch that is full is
+ * sent at once, so that the receiver works while the next one is made; all others wait
+ * for net_tx_flush(), which takes them along in one system call. Nothing is allocated,
+ * and a packet is touched once more only, for its ICRC, while it is in the cache.
+ *
+ * The ICRC and the IPv4 identification. The ICRC covers the identification, which the
+ * kernel writes. It is 0 for a datagram of ours (see sock.c). For a batch the kernel
+ * makes one large packet with identification 0 and segments it where the path ends that
+ * can carry it: in a NIC, in front of a NIC that cannot, or in front of a socket that did
+ * not ask for UDP_GRO (such as rdma_rxe's). Whoever segments numbers the packets 0, 1, 2
+ * ... from that of the large packet (inet_gso_segment() in Linux; tests/net/test_wire.c
+ * looks at it). So the k-th packet of a batch gets the ICRC of identification k. A
+ * receiver that sees real packets finds it right; one that gets the large packet, which
+ * is a socket with UDP_GRO, has no identifications to see, and accepts any.
+ *
+ * Where a packet goes: to an address of this host, right to the port of the process that
+ * owns the QPN; to QP1 there, to the process that the owner's CM names; else, and when
+ * nobody is there, to ROCE_UDP_PORT.
+ */
+#include <errno.h>
+
+#include "net/bytes.h"
+#include "net/port_internal.h"
+
+#define MAD_OFFSET 20 /* BTH and DETH in front of a MAD */
+
+/* --- routes
+ * ------------------------------------------------------------------------------ */
+
+/* All of a path but the source port, which is ours to choose */
+static bool same_path(const struct net_path *a, const struct net_path *b)
+{
+	return memcmp(&a->src, &b->src, sizeof(a->src)) == 0 &&
+	       memcmp(&a->dst, &b->dst, sizeof(a->dst)) == 0 && a->tclass == b->tclass &&
+	       a->ttl == b->ttl;
+}
+
+static struct port_route *route_slot(struct net_port *p, const struct net_path *path)
+{
+	uint32_t h = get_be32(path->dst.b + 12) * 0x9e3779b1u;
+
+	h ^= (get_be32(path->src.b + 12) + path->tclass + path->ttl) * 0x85ebca6bu;
+	return &p->routes[(h >> 16) % TX_ROUTES];
+}
+
+static struct port_route *route_find(struct net_port *p, const struct net_path *path)
+{
+	struct port_route *r = route_slot(p, path);
+
+	if (r->generation == p->generation && same_path(&r->path, path))
+		return r;
+	if (p->tx.open_route == r)
+		p->tx.open = false;
+	r->path = *path;
+	r->path.sport = p->port_num;
+	r->addr = port_addr_find(p, &path->src);
+	r->local = hostaddr_has(&p->host, &path->dst);
+	r->generation = p->generation;
+	r->crc_len = 0;
+	if (net_ip_is_v4(&path->src) != net_ip_is_v4(&path->dst))
+		r->addr = NULL;
+	net_sa_make(&r->dst, &path->dst, ROCE_UDP_PORT, r->addr ? r->addr->ifindex : 0);
+	return r;
+}
+
+/* --- batches
+ * ----------------------------------------------------------------------------- */
+
+static void account(struct net_port *p, const struct net_batch *b)
+{
+	if (b->err) {
+		p->stats.tx_dropped += b->n;
+	} else {
+		p->stats.tx_pkts += b->n;
+		p->stats.tx_bytes += b->len;
+	}
+}
+
+static bool gso_refused(const struct net_batch *b)
+{
+	return b->n > 1 && (b->err == -EIO || b->err == -EINVAL || b->err == -EMSGSIZE ||
+			    b->err == -EOPNOTSUPP || b->err == -ENOPROTOOPT);
+}
+
+/* Packet @k of a batch was made for identification k, and now is sent alone, with 0 */
+static void fix_icrc(const struct net_batch *b, uint8_t *data, uint32_t len, uint16_t k)
+{
+	uint8_t *icrc = data + len - ROCE_ICRC_LEN;
+
+	if (b->sk->v4 && !b->encap)
+		icrc_store(icrc, icrc_load(icrc) ^ icrc_id_delta(k, len - ROCE_ICRC_LEN));
+}
+
+/*
+ * The kernel does not segment here (no checksum offload on that path, or too old): send
+ * packet by packet, and if that works do so from now on.
+ */
+static void send_singly(struct net_port *p, struct net_batch *b)
+{
+	struct net_batch one;
+	uint16_t k;
+
+	for (k = 0; k < b->n; k++) {
+		one = *b;
+		one.data = b->data + (uint32_t)k * b->seg;
+		one.len = k + 1 < b->n ? b->seg : b->len - (uint32_t)k * b->seg;
+		one.n = 1;
+		one.err = -EAGAIN;
+		fix_icrc(b, one.data, one.len, k);
+		p->be_ops->send(p->be, &one, 1);
+		account(p, &one);
+		if (!one.err)
+			b->sk->no_gso = true;
+	}
+}
+
+int port_tx_send(struct net_port *p)
+{
+	struct port_tx *tx = &p->tx;
+	unsigned int done, i;
+
+	tx->open = false;
+	if (!tx->n)
+		return 0;
+	done = p->be_ops->send(p->be, tx->batch, tx->n);
+	for (i = 0; i < done; i++) {
+		if (gso_refused(&tx->batch[i]))
+			send_singly(p, &tx->batch[i]);
+		else
+			account(p, &tx->batch[i]);
+	}
+	tx->n -= done;
+	if (!tx->n) {
+		tx->end = 0;
+		return 0;
+	}
+	memmove(tx->batch, tx->batch + done, tx->n * sizeof(tx->batch[0]));
+	return -EAGAIN;
+}
+
+void port_tx_forget(struct net_port *p, const struct net_sock *sk)
+{
+	struct port_tx *tx = &p->tx;
+	unsigned int i, kept = 0;
+
+	port_tx_send(p);
+	for (i = 0; i < tx->n; i++) {
+		if (tx->batch[i].sk == sk)
+			p->stats.tx_dropped += tx->batch[i].n;
+		else
+			tx->batch[kept++] = tx->batch[i];
+	}
+	tx->n = kept;
+	if (!kept)
+		tx->end = 0;
+}
+
+static bool fits(const struct port_tx *tx, uint32_t bytes)
+{
+	return tx->n < NET_BATCHES_MAX && tx->end + bytes <= TX_ARENA;
+}
+
+/* Room at the end of the arena for a packet of @bytes, which may begin a batch */
+static bool make_room(struct net_port *p, uint32_t bytes)
+{
+	if (fits(&p->tx, bytes))
+		return true;
+	port_tx_send(p);
+	return fits(&p->tx, bytes);
+}
+
+static struct net_batch *new_batch(struct net_port *p, struct port_route *r,
+				   uint16_t dport, uint32_t bytes)
+{
+	struct port_tx *tx = &p->tx;
+	struct net_batch *b = &tx->batch[tx->n++];
+
+	b->sk = &r->addr->own;
+	b->dst = r->dst;
+	if (r->dst.sa.sa_family == AF_INET)
+		b->dst.in.sin_port = htons(dport);
+	else
+		b->dst.in6.sin6_port = htons(dport);
+	b->data = tx->arena + tx->end;
+	b->len = 0;
+	b->seg = (uint16_t)bytes;
+	b->n = 0;
+	b->tclass = r->path.tclass;
+	b->ttl = r->path.ttl;
+	b->encap = false;
+	tx->open = !b->sk->no_gso;
+	tx->open_route = r;
+	tx->open_port = dport;
+	return b;
+}
+
+/* The batch that the packet of @bytes at the end of the arena belongs to */
+static struct net_batch *batch_for(struct net_port *p, struct port_route *r,
+				   uint16_t dport, uint32_t bytes, bool encap)
+{
+	struct port_tx *tx = &p->tx;
+	struct net_batch *b;
+
+	if (tx->open && tx->open_route == r && tx->open_port == dport) {
+		b = &tx->batch[tx->n - 1];
+		if (bytes <= b->seg && b->encap == encap &&
+		    b->len + bytes <= NET_DGRAM_MAX)
+			return b;
+	}
+	b = new_batch(p, r, dport, bytes);
+	b->encap = encap;
+	return b;
+}
+
+/* The packet is in @b now: is it full, or has it got its last packet? */
+static void batch_added(struct net_port *p, struct net_batch *b, uint32_t bytes)
+{
+	b->n++;
+	b->len += bytes;
+	p->tx.end += bytes;
+	if (b->n == NET_BATCH_SEGS || b->len + b->seg > NET_DGRAM_MAX)
+		port_tx_send(p);
+	else if (bytes < b->seg)
+		p->tx.open = false;
+}
+
+static uint32_t icrc_of(struct net_port *p, struct port_route *r, uint8_t *data,
+			uint32_t len, unsigned int id)
+{
+	if (r->crc_len != len) {
+		r->crc_prefix = icrc_prefix(&r->path, len);
+		r->crc_len = len;
+	}
+	return icrc_finish(
+	    r->addr->own.v4 ? r->crc_prefix ^ p->id_crc[id] : r->crc_prefix, data, len);
+}
+
+/* The packet of @len bytes at the end of the arena goes to @dport */
+static void commit(struct net_port *p, struct port_route *r, uint16_t dport, uint32_t len)
+{
+	uint8_t *data = p->tx.arena + p->tx.end;
+	struct net_batch *b = batch_for(p, r, dport, len + ROCE_ICRC_LEN, false);
+
+	icrc_store(data + len, icrc_of(p, r, data, len, b->n));
+	batch_added(p, b, len + ROCE_ICRC_LEN);
+}
+
+/* The same for a packet that is somewhere else */
+static void commit_copy(struct net_port *p, struct port_route *r, uint16_t dport,
+			const uint8_t *data, uint32_t len)
+{
+	if (!make_room(p, len + ROCE_ICRC_LEN)) {
+		p->stats.tx_dropped++;
+		return;
+	}
+	memcpy(p->tx.arena + p->tx.end, data, len);
+	commit(p, r, dport, len);
+}
+
+/* --- where to
+ * ---------------------------------------------------------------------------- */
+
+static uint16_t slot_port(struct net_port *p, unsigned int slot)
+{
+	uint16_t port = table_port(p->table, slot, p->now);
+
+	return port ? port : ROCE_UDP_PORT;
+}
+
+static void gsi_to_all(struct net_port *p, struct port_route *r, uint32_t len)
+{
+	uint8_t copy[NET_PKT_MAX];
+	unsigned int slot;
+	uint16_t port;
+
+	memcpy(copy, p->tx.arena + p->tx.end, len);
+	for (slot = 1; slot < TABLE_SLOTS; slot++) {
+		port = table_port(p->table, slot, p->now);
+		/* one copy for a process, whatever the number of its slots */
+		if (port && (port != p->port_num || slot == p->slot))
+			commit_copy(p, r, port, copy, len);
+	}
+}
+
+/* A MAD to an address of this host: there are as many QP1 as processes */
+static void put_gsi(struct net_port *p, struct port_route *r, uint32_t len)
+{
+	const uint8_t *mad = p->tx.arena + p->tx.end + MAD_OFFSET;
+	int slot = NET_GSI_ALL;
+
+	if (p->gsi && len > MAD_OFFSET)
+		slot = p->gsi(p->gsi_arg, mad, len - MAD_OFFSET);
+	if (slot == NET_GSI_ALL)
+		gsi_to_all(p, r, len);
+	else if (slot != NET_GSI_OWN)
+		commit(p, r, slot_port(p, (unsigned int)slot), len);
+	else /* own, unless the address is another user's: then it is for that one's CM */
+		commit(p, r,
+		       net_port_has_roce_port(p, &r->path.dst) ? p->port_num
+							       : ROCE_UDP_PORT,
+		       len);
+}
+
+static void put(struct net_port *p, struct port_route *r, uint32_t len)
+{
+	uint32_t qpn = get_be32(p->tx.arena + p->tx.end + 4) & ROCE_QPN_MASK;
+
+	if (!r->local)
+		commit(p, r, ROCE_UDP_PORT, len);
+	else if (qpn == ROCE_QPN_GSI)
+		put_gsi(p, r, len);
+	else
+		commit(p, r, slot_port(p, qpn >> TABLE_SLOT_SHIFT), len);
+}
+
+/* --- entry points
+ * ------------------------------------------------------------------------ */
+
+uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t len)
+{
+	if (len < ROCE_BTH_LEN || len > NET_PKT_MAX || !make_room(p, len + ROCE_ICRC_LEN))
+		return NULL;
+	p->tx.route = route_find(p, path);
+	p->tx.len = len;
+	return p->tx.arena + p->tx.end;
+}
+
+void net_tx_put(struct net_port *p)
+{
+	if (p->tx.route->addr)
+		put(p, p->tx.route, p->tx.len);
+	else
+		p->stats.tx_dropped++;
+}
+
+int net_tx_flush(struct net_port *p)
+{
+	return port_tx_send(p);
+}
+
+void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int slot,
+		     const struct net_path *path, const uint8_t *data, uint32_t len)
+{
+	struct net_path to = {.src = addr->ip, .dst = addr->ip};
+	uint16_t port = table_port(p->table, slot, p->now);
+	uint32_t bytes = SWITCH_ENCAP_LEN + len;
+	struct port_route *r;
+	uint8_t *at;
+
+	if (!port || !make_room(p, bytes)) {
+		p->stats.tx_dropped++;
+		return;
+	}
+	r = route_find(p, &to);
+	at = p->tx.arena + p->tx.end;
+	switch_encap_write(at, p->slot, path);
+	memcpy(at + SWITCH_ENCAP_LEN, data, len);
+	batch_added(p, batch_for(p, r, port, bytes, true), bytes);
+	p->stats.rx_forwarded++;
+}
