@@ -221,22 +221,33 @@ int vfile_install(int fd, struct vfile *vf)
 	return err;
 }
 
-struct vfile *vfile_get(int fd)
+/* A reference to what @fd is; if @ops is given, only if it has these operations */
+static struct vfile *get(int fd, const struct vfile_ops *ops)
 {
 	struct vfile *vf;
 
 	if (!peek(fd))
 		return NULL;
 	if (!is_memory_ours())
-		return peek(fd) == &private_fd ? NULL : &orphan;
+		return peek(fd) == &private_fd || ops ? NULL : &orphan;
 	pthread_mutex_lock(&table.lock);
 	vf = peek(fd);
-	if (vf == &private_fd)
+	if (vf == &private_fd || (vf && ops && vf->ops != ops))
 		vf = NULL;
 	if (vf)
 		__atomic_add_fetch(&vf->refs, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&table.lock);
 	return vf;
+}
+
+struct vfile *vfile_get(int fd)
+{
+	return get(fd, NULL);
+}
+
+struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops)
+{
+	return get(fd, ops);
 }
 
 void vfile_put(struct vfile *vf)
@@ -280,6 +291,12 @@ void vfile_close(int fd)
 	pthread_mutex_unlock(&table.lock);
 	if (old)
 		vfile_put(old);
+}
+
+void vfile_discard(int fd)
+{
+	vfile_close(fd);
+	REAL(close)(fd);
 }
 
 bool vfile_is_private(int fd)

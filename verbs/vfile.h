@@ -46,10 +46,14 @@ int vfile_install(int fd, struct vfile *vf);
  * miss. */
 struct vfile *vfile_get(int fd);
 void vfile_put(struct vfile *vf);
+/* The same if @fd is a vfile with these operations, else NULL */
+struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops);
 /* @newfd is now what @oldfd is (dup); or nothing, if @oldfd is no vfile */
 void vfile_dup(int oldfd, int newfd);
 /* @fd is being closed (called before the real close) */
 void vfile_close(int fd);
+/* Close a descriptor that the application never got to know */
+void vfile_discard(int fd);
 
 /*
  * Private descriptors are the library's own: the application's close(2) of one answers

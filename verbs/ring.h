@@ -1,0 +1,35 @@
+/*
+ * ring.h - memory of queue rings, shared with the application through its command fd.
+ *
+ * The provider library maps a ring with mmap(2) of the command fd at the offset that the
+ * create command answered. The command fd is a memfd, so that works without us; this side
+ * has the same pages mapped in a few large arenas. Knows neither queues nor their
+ * contents.
+ */
+#ifndef URXE_VERBS_RING_H
+#define URXE_VERBS_RING_H
+
+#include "verbs/engine.h"
+
+struct ring_arena;
+
+/*
+ * struct ring_space - the rings of one context
+ * @owner:	what the engine calls; first, so that it can be cast back
+ * @fd:		private duplicate of the memfd
+ * @arenas:	newest first
+ * @size:	of the file, bytes
+ */
+struct ring_space {
+	struct engine_ring_owner owner;
+	int fd;
+	struct ring_arena *arenas;
+	uint64_t size;
+};
+
+/* ring_space_open - a new memfd for the application in *@fd; 0 or -errno */
+int ring_space_open(struct ring_space *rs, int *fd);
+/* All rings must be free. */
+void ring_space_close(struct ring_space *rs);
+
+#endif
