@@ -48,16 +48,16 @@ struct emu_key *emu_key_find(struct emu_hca *hca, uint32_t key)
 	return k && k->key == key ? k : NULL;
 }
 
-/* ib_check_mr_access(), and persistence, which no memory of ours has (as
- * rxe_mr_init_user()) */
+/*
+ * ib_check_mr_access(). rxe takes IB_ACCESS_FLUSH_PERSISTENT for persistent memory only;
+ * here all memory counts as such, so that programs written for it can be tried.
+ */
 static int check_access(int access)
 {
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	if (access & ~ACCESS_KNOWN)
-		return -EINVAL;
-	return access & EMU_ACCESS_FLUSH_PERSISTENT ? -EINVAL : 0;
+	return access & ~ACCESS_KNOWN ? -EINVAL : 0;
 }
 
 static bool is_implicit(uint64_t start, uint64_t length, int access)
