@@ -1,0 +1,223 @@
+/*
+ * harness.h - what the tests of net share: a node is a port with one address, that
+ * remembers what it received.
+ *
+ * Packets of the tests are UD SEND_ONLY; the payload begins with a number and goes on
+ * with a pattern made from it, so that a node sees whether a packet is whole.
+ */
+#ifndef URXE_TESTS_NET_HARNESS_H
+#define URXE_TESTS_NET_HARNESS_H
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/bytes.h"
+#include "net/icrc.h"
+#include "net/port.h"
+#include "net/rocev2.h"
+
+#define H_HDR  20	 /* BTH and DETH */
+#define H_SEEN (1 << 20) /* numbers that a node can tell apart */
+
+/*
+ * struct h_node
+ * @seen:	how often each number came
+ * @rx:		packets; @last: the last one's
+ */
+struct h_node {
+	struct net_port *port;
+	struct net_ip ip;
+	uint32_t base, count;
+	uint8_t *seen;
+	unsigned int rx, gsi, mcast;
+	uint32_t last_number, last_len;
+	struct net_path last_path;
+	struct net_ip last_local;
+};
+
+static inline struct net_ip h_ip(const char *text)
+{
+	struct net_ip ip = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	if (inet_pton(AF_INET, text, ip.b + 12) != 1)
+		ck_assert_int_eq(inet_pton(AF_INET6, text, ip.b), 1);
+	return ip;
+}
+
+static inline uint64_t h_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* A directory of its own for the table, so that other processes of this user do not
+ * matter */
+static inline const char *h_shm(void)
+{
+	static char dir[64];
+
+	if (!dir[0]) {
+		strcpy(dir, "/tmp/urxe-test-XXXXXX");
+		ck_assert_ptr_nonnull(mkdtemp(dir));
+	}
+	return dir;
+}
+
+static inline void h_shm_remove(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", h_shm());
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static inline uint8_t h_pattern(uint32_t number, uint32_t i)
+{
+	return (uint8_t)(number * 31 + i * 7);
+}
+
+static inline void h_rx(void *arg, const struct net_rx *pkt)
+{
+	struct h_node *n = arg;
+	const uint8_t *payload;
+	struct roce_hdr h;
+	uint32_t len, i;
+
+	ck_assert_int_eq(roce_parse(pkt->data, pkt->len, &h, &payload, &len), 0);
+	ck_assert_uint_ge(len, 4);
+	n->last_number = get_be32(payload);
+	for (i = 4; i < len; i++)
+		ck_assert_uint_eq(payload[i], h_pattern(n->last_number, i));
+	n->seen[n->last_number % H_SEEN]++;
+	n->rx++;
+	n->gsi += h.dqpn == ROCE_QPN_GSI;
+	n->mcast += h.dqpn == ROCE_QPN_MULTICAST;
+	n->last_len = pkt->len;
+	n->last_path = *pkt->path;
+	n->last_local = *pkt->local;
+}
+
+static const struct net_port_ops h_ops = {.rx = h_rx};
+
+static inline int h_try_open_cfg(struct h_node *n, const struct net_port_cfg *how)
+{
+	struct net_port_cfg cfg = *how;
+
+	memset(n, 0, sizeof(*n));
+	n->seen = calloc(1, H_SEEN);
+	cfg.ops = &h_ops;
+	cfg.arg = n;
+	cfg.shm_dir = h_shm();
+	cfg.backend = getenv("URXE_TEST_BACKEND");
+	return net_port_open(&cfg, &n->port);
+}
+
+static inline void h_open_cfg(struct h_node *n, const char *ip, const char *ifname,
+			      const struct net_port_cfg *how)
+{
+	ck_assert_int_eq(h_try_open_cfg(n, how), 0);
+	n->ip = h_ip(ip);
+	ck_assert_int_eq(net_port_add_ip(n->port, &n->ip, ifname), 0);
+	ck_assert_int_eq(net_port_qpn_lease(n->port, &n->base, &n->count), 0);
+}
+
+static inline void h_open(struct h_node *n, const char *ip)
+{
+	h_open_cfg(n, ip, "lo", &(struct net_port_cfg){.ops = NULL});
+}
+
+static inline void h_close(struct h_node *n)
+{
+	net_port_close(n->port);
+	free(n->seen);
+}
+
+/* Bytes of packet @number with @len bytes of payload, BTH to last pad byte */
+static inline uint32_t h_build(uint8_t *p, uint32_t dqpn, uint32_t number, uint32_t len)
+{
+	struct roce_hdr h = {.opcode = ROCE_UD | ROCE_SEND_ONLY,
+			     .pkey = ROCE_PKEY_DEFAULT,
+			     .dqpn = dqpn,
+			     .psn = number & ROCE_PSN_MASK,
+			     .pad = -len & 3};
+	uint32_t i;
+
+	roce_build(p, &h);
+	put_be32(p + H_HDR, number);
+	for (i = 4; i < len; i++)
+		p[H_HDR + i] = h_pattern(number, i);
+	memset(p + H_HDR + len, 0, h.pad);
+	return H_HDR + len + h.pad;
+}
+
+static inline bool h_try_send_path(struct h_node *n, const struct net_path *path,
+				   uint32_t dqpn, uint32_t number, uint32_t len)
+{
+	uint8_t *p = net_tx_get(n->port, path, H_HDR + len + (-len & 3));
+
+	if (!p)
+		return false;
+	h_build(p, dqpn, number, len);
+	net_tx_put(n->port);
+	return true;
+}
+
+static inline void h_send(struct h_node *n, const struct net_ip *dst, uint32_t dqpn,
+			  uint32_t number, uint32_t len)
+{
+	struct net_path path = {.src = n->ip, .dst = *dst};
+
+	ck_assert(h_try_send_path(n, &path, dqpn, number, len));
+}
+
+/* Poll @n until it has @rx packets, at most two seconds */
+static inline void h_wait(struct h_node *n, unsigned int rx)
+{
+	uint64_t end = h_now() + 2000000000ull;
+
+	while (n->rx < rx && h_now() < end)
+		if (!net_port_poll(n->port, 64))
+			usleep(100);
+	ck_assert_uint_eq(n->rx, rx);
+}
+
+/* Nothing comes for a while */
+static inline void h_quiet(struct h_node *n)
+{
+	unsigned int rx = n->rx, i;
+
+	for (i = 0; i < 20; i++) {
+		net_port_poll(n->port, 64);
+		usleep(1000);
+	}
+	ck_assert_uint_eq(n->rx, rx);
+}
+
+static inline struct net_stats h_stats(const struct h_node *n)
+{
+	struct net_stats s;
+
+	net_port_stats(n->port, &s);
+	return s;
+}
+
+static inline int h_main(Suite *s)
+{
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
