@@ -1,0 +1,209 @@
+/*
+ * context_hook.c - what is put into a context of libibverbs that is ours.
+ *
+ * - poll_cq, start_poll: a thread that polls an empty CQ takes a turn in driving the HCA,
+ * so that a message is received by who waits for it, without a hop between threads;
+ * - advise_mr: librxe has none before rdma-core v60.
+ *
+ * The operations that are wrapped are the provider's, the same for all of its contexts; a
+ * process may hold several providers' libraries (bundles bring their own), so there are a
+ * few places for originals, each with a function of its own that knows it.
+ */
+#include "verbs/context_hook.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include "verbs/interpose.h"
+#include "verbs/uverbs.h"
+
+#define PLACES 4
+
+typedef int (*poll_fn)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+typedef struct ibv_cq_ex *(*create_cq_ex_fn)(struct ibv_context *context,
+					     struct ibv_cq_init_attr_ex *attr);
+typedef int (*start_poll_fn)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+
+static poll_fn poll_orig[PLACES];
+static create_cq_ex_fn create_cq_ex_orig[PLACES];
+static start_poll_fn start_poll_orig[PLACES];
+
+/* The place that holds @fn, or a free one that does from now on; -1: none left */
+static int place_for(void *places, void *fn)
+{
+	void **place = places;
+
+	for (int i = 0; i < PLACES; i++) {
+		void *expected = NULL;
+
+		if (__atomic_compare_exchange_n(&place[i], &expected, fn, 0,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+		    expected == fn)
+			return i;
+	}
+	return -1;
+}
+
+static bool drive(void)
+{
+	struct engine *e = engine_running();
+
+	if (e)
+		engine_drive(e);
+	return e != NULL;
+}
+
+static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = orig(cq, n, wc);
+
+	return got || !drive() ? got : orig(cq, n, wc);
+}
+
+static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
+			 struct ibv_poll_cq_attr *attr)
+{
+	int err = orig(cq, attr);
+
+	return err != ENOENT || !drive() ? err : orig(cq, attr);
+}
+
+static void hook_cq_ex(struct ibv_cq_ex *cq);
+
+static struct ibv_cq_ex *create_hooked(create_cq_ex_fn orig, struct ibv_context *context,
+				       struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *cq = orig(context, attr);
+
+	if (cq && cq->start_poll)
+		hook_cq_ex(cq);
+	return cq;
+}
+
+#define PLACE(i)                                                                         \
+	static int poll_##i(struct ibv_cq *cq, int n, struct ibv_wc *wc)                 \
+	{                                                                                \
+		return poll_driving(poll_orig[i], cq, n, wc);                            \
+	}                                                                                \
+	static int start_poll_##i(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)   \
+	{                                                                                \
+		return start_driving(start_poll_orig[i], cq, attr);                      \
+	}                                                                                \
+	static struct ibv_cq_ex *create_cq_ex_##i(struct ibv_context *context,           \
+						  struct ibv_cq_init_attr_ex *attr)      \
+	{                                                                                \
+		return create_hooked(create_cq_ex_orig[i], context, attr);               \
+	}
+
+PLACE(0)
+PLACE(1)
+PLACE(2)
+PLACE(3)
+
+static const poll_fn poll_hooked[PLACES] = {poll_0, poll_1, poll_2, poll_3};
+static const start_poll_fn start_poll_hooked[PLACES] = {start_poll_0, start_poll_1,
+							start_poll_2, start_poll_3};
+static const create_cq_ex_fn create_cq_ex_hooked[PLACES] = {
+    create_cq_ex_0, create_cq_ex_1, create_cq_ex_2, create_cq_ex_3};
+
+static void hook_cq_ex(struct ibv_cq_ex *cq)
+{
+	int i = place_for(start_poll_orig, (void *)cq->start_poll);
+
+	if (i >= 0)
+		cq->start_poll = start_poll_hooked[i];
+}
+
+static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		     struct ibv_sge *sges, uint32_t n)
+{
+	struct uverbs_context *ctx = uverbs_lookup(pd->context->cmd_fd);
+	int err = EOPNOTSUPP;
+
+	if (ctx) {
+		err = -uverbs_advise_mr(ctx, pd->handle, advice, flags, sges, n);
+		vfile_put(&ctx->vf);
+	}
+	if (err)
+		errno = err;
+	return err;
+}
+
+/* Has the verbs_context that @vctx is the member at @offset? New ones come at the top. */
+static bool has_member(const struct verbs_context *vctx, size_t offset)
+{
+	return vctx->sz >= sizeof(*vctx) - offset;
+}
+
+static void hook_extended(struct verbs_context *vctx)
+{
+	int i;
+
+	if (has_member(vctx, offsetof(struct verbs_context, advise_mr)))
+		vctx->advise_mr = advise_mr;
+	if (has_member(vctx, offsetof(struct verbs_context, create_cq_ex)) &&
+	    vctx->create_cq_ex) {
+		i = place_for(create_cq_ex_orig, (void *)vctx->create_cq_ex);
+		if (i >= 0)
+			vctx->create_cq_ex = create_cq_ex_hooked[i];
+	}
+}
+
+void context_hook(struct ibv_context *context)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	struct verbs_context *vctx;
+	int i;
+
+	if (!ctx)
+		return;
+	vfile_put(&ctx->vf);
+	i = place_for(poll_orig, (void *)context->ops.poll_cq);
+	if (i >= 0)
+		context->ops.poll_cq = poll_hooked[i];
+	vctx = verbs_get_ctx(context);
+	if (vctx)
+		hook_extended(vctx);
+}
+
+/*
+ * The next definition of a libibverbs function. Where libibverbs was loaded for a plug-in
+ * only (Python's extensions), it is not in the global scope behind us.
+ */
+static void *next_verbs(const char *name)
+{
+	void *p = dlsym(RTLD_NEXT, name);
+	void *lib;
+
+	if (p)
+		return p;
+	lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	p = lib ? dlsym(lib, name) : NULL;
+	if (lib)
+		dlclose(lib);
+	if (!p)
+		errno = ENOSYS;
+	return p;
+}
+
+#undef ibv_open_device
+INTERPOSE struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *(*next)(struct ibv_device *) = next_verbs("ibv_open_device");
+	struct ibv_context *context = next ? next(device) : NULL;
+
+	if (context)
+		context_hook(context);
+	return context;
+}
+
+INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct ibv_context *(*next)(int) = next_verbs("ibv_import_device");
+	struct ibv_context *context = next ? next(cmd_fd) : NULL;
+
+	if (context)
+		context_hook(context);
+	return context;
+}
