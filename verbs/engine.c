@@ -326,7 +326,7 @@ static int default_devices(struct options *o)
 
 	for (i = 0; i < n; i++) {
 		snprintf(o->device[i].name, sizeof(o->device[i].name), "rxe%d", i);
-		snprintf(o->device[i].ifname, sizeof(o->device[i].ifname), "%s",
+		snprintf(o->device[i].ifname, sizeof(o->device[i].ifname), "%.15s",
 			 names[i]);
 	}
 	o->n_devices = n > 0 ? (unsigned int)n : 0;
