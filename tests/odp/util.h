@@ -1,0 +1,102 @@
+/*
+ * util.h - what the tests of odp/ share.
+ */
+#ifndef URXE_TESTS_ODP_UTIL_H
+#define URXE_TESTS_ODP_UTIL_H
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "odp/odp.h"
+
+#define PAGE 4096ul
+
+/* Run a suite; the status of main() */
+static inline int util_run(Suite *s)
+{
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static inline struct odp_counters util_counters(struct odp_mr *mr)
+{
+	struct odp_counters c;
+
+	odp_mr_counters(mr, &c);
+	return c;
+}
+
+static inline struct odp_mr *util_mr(struct odp_domain *dom, void *addr, size_t len,
+				     bool writable)
+{
+	struct odp_mr_attr attr = {
+	    .addr = (uintptr_t)addr,
+	    .length = len,
+	    .iova = (uintptr_t)addr,
+	    .writable = writable,
+	    .on_demand = true,
+	};
+	struct odp_mr *mr;
+
+	ck_assert_int_eq(odp_mr_create(dom, &attr, &mr), 0);
+	return mr;
+}
+
+static inline struct odp_mr *util_implicit(struct odp_domain *dom)
+{
+	struct odp_mr_attr attr = {
+	    .length = SIZE_MAX,
+	    .writable = true,
+	    .on_demand = true,
+	    .implicit = true,
+	};
+	struct odp_mr *mr;
+
+	ck_assert_int_eq(odp_mr_create(dom, &attr, &mr), 0);
+	return mr;
+}
+
+/* Read or write one byte as the HCA does; read returns the byte or -errno */
+static inline int util_read(struct odp_mr *mr, const void *p)
+{
+	struct odp_access acc = {0};
+	uint8_t b;
+	int rc = odp_read(mr, (uintptr_t)p, &b, 1, &acc);
+
+	return rc ? rc : b;
+}
+
+static inline int util_write(struct odp_mr *mr, const void *p, uint8_t b)
+{
+	struct odp_access acc = {0};
+
+	return odp_write(mr, (uintptr_t)p, &b, 1, &acc);
+}
+
+static inline uint64_t util_faults(struct odp_mr *mr)
+{
+	struct odp_counters c = util_counters(mr);
+
+	return c.read_faults + c.write_faults;
+}
+
+static inline void *util_map(size_t len)
+{
+	void *p =
+	    mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	return p;
+}
+
+#endif
