@@ -119,9 +119,6 @@ bool emu_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
 
 	if (from > IBV_QPS_ERR || to > IBV_QPS_ERR)
 		return false;
-	/* the current state can be asserted only where an error may have changed it */
-	if ((mask & IBV_QP_CUR_STATE) && (from < IBV_QPS_RTR || from > IBV_QPS_SQE))
-		return false;
 	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
 		return !given;
 	r = find_rule(from, to);

@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(handles)
 {
-	struct net_ip v4 = fake_v4(10, 0, 0, 2), v6 = fake_v6(0xfe, 2);
+	struct net_ip v4 = fake_v4(10, 0, 0, 2), v6 = fake_v6(0xfe, 2), any = {{0}};
 	struct ibv_ah_attr a = fake_ah(0, &v4);
 	struct emu_pd *pd = fake_pd();
 	struct emu_ah *x, *y;
@@ -107,6 +107,8 @@ START_TEST(handles)
 	a = fake_ah(0, &v6);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
 	a = fake_ah(1, &v4);
+	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
+	a = fake_ah(1, &any);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
 
 	a = fake_ah(0, &v4);

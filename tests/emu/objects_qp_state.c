@@ -168,7 +168,6 @@ static void check_transition(struct emu_qp *qp, char kind, int from, int to)
 {
 	const struct line *l = lookup(kind, from, to);
 	int need = l ? parse(l->need) : 0, may = l ? parse(l->may) : 0;
-	/* this may be asserted from RTR to SQE only; the table has it nowhere else */
 	unsigned int seed = (unsigned int)(from * 64 + to);
 
 	expect(qp, from, to, need, l);
