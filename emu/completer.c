@@ -27,6 +27,8 @@
  */
 #include "emu/tr_qp.h"
 
+#define FLOOD_NS 20000u /* between requests that are sent in vain, ODP_FAULT_FLOOD */
+
 static struct tr_qp *of_ack_timer(struct tr_timer *timer)
 {
 	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, req.ack_timer));
@@ -336,6 +338,24 @@ static void acknowledge(struct tr_qp *t, const struct roce_hdr *h, struct tr_wqe
 	}
 }
 
+/*
+ * A page fault where data of a response should go: the data is dropped and asked for
+ * again, when the page is there, or by the fault model
+ */
+static void no_place(struct tr_qp *t, const struct odp_access *acc)
+{
+	uint64_t again = acc->ready_at;
+
+	if (acc->model == ODP_FAULT_DAMMING && t->qp->attr.timeout) {
+		t->req.recovering = true; /* until the timer says so */
+		return;
+	}
+	if (acc->model == ODP_FAULT_FLOOD && t->qp->hca->now + FLOOD_NS < again)
+		again = t->qp->hca->now + FLOOD_NS;
+	req_rewind(t);
+	req_enter(t, REQ_MEM, again);
+}
+
 /* Data for @w came: where it goes. False when @una stays. */
 static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32_t len,
 		  uint64_t rest)
@@ -353,14 +373,11 @@ static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32
 	err = sg_write(&sg, &w->placed, data, len, rest, &acc);
 	if (!err)
 		return true;
-	if (err == -EAGAIN) {
-		/* it is asked for again when there is a place for it */
-		req_rewind(t);
-		req_enter(t, REQ_MEM, acc.ready_at);
-	} else {
+	if (err == -EAGAIN)
+		no_place(t, &acc);
+	else
 		req_wqe_failed(t, w,
 			       err == -ENOSPC ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
-	}
 	return false;
 }
 

@@ -780,7 +780,6 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 		executed(t, h, info);
 		break;
 	case V_RNR:
-		t->qp->hca->counter[EMU_CNT_SND_RNR]++;
 		send_nak(t, RESP_RNR, ROCE_AETH_RNR | t->resp.rnr_code, h->psn);
 		break;
 	case V_HOLD:
@@ -952,6 +951,7 @@ static void release_held(struct tr_qp *t)
 	resp_enter(t, RESP_RUN);
 	while ((h = list)) {
 		list = h->next;
+		hdr = (struct roce_hdr){0};
 		pkt = (struct net_rx){.path = &h->path, .data = h->data, .len = h->len};
 		if (!roce_parse(pkt.data, pkt.len, &hdr, &payload, &len))
 			resp_rx(t, &pkt, &hdr, roce_opcode_info(hdr.opcode, NULL),
@@ -986,7 +986,6 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 	}
 	res_abandon(&t->resp);
 	if (v == V_RNR) {
-		t->qp->hca->counter[EMU_CNT_SND_RNR]++;
 		/* in the state that the requests have: it is about what was executed */
 		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
 		t->resp.nak_psn = psn;
@@ -1093,6 +1092,8 @@ static enum tr_step send_ack(struct tr_qp *t)
 	if (!tr_tx_open(qp->hca, &qp->path, &h, 0, &total))
 		return TR_FULL;
 	tr_tx_close(qp->hca, total);
+	if ((resp->nak & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR)
+		qp->hca->counter[EMU_CNT_SND_RNR]++;
 	resp->nak = 0;
 	resp->ack_due = false;
 	if (resp->state == RESP_DYING)

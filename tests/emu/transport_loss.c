@@ -1,0 +1,215 @@
+/*
+ * Description: what the network loses or doubles is made up for: each message arrives
+ * once and whole, retries are bounded by retry_cnt, and duplicates change nothing.
+ */
+#include <stdlib.h>
+
+#include "transport_env.h"
+
+static uint32_t count, drop_nth;
+static uint64_t rng;
+
+static int drop_one(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		    uint32_t len)
+{
+	return ++count == drop_nth ? 0 : 1;
+}
+
+static int twice(struct side *from, const struct roce_hdr *h, uint8_t *data, uint32_t len)
+{
+	return 2;
+}
+
+static int nothing(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		   uint32_t len)
+{
+	return 0;
+}
+
+static int random_loss(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		       uint32_t len)
+{
+	rng = rng * 6364136223846793005u + 1442695040888963407u;
+	if ((rng >> 33) % 100 < 4)
+		return 0;
+	return (rng >> 33) % 100 < 8 ? 2 : 1;
+}
+
+/* SEND, WRITE, READ, atomic, SEND: one of everything, 14 packets or so each way */
+static void post_all(void)
+{
+	env_fill(env.a.buf, 20000, 5);
+	env_fill(env.b.buf, 20000, 6);
+	memset(env.b.buf + 20000, 0, 8);
+	env_recv(&env.b, 1, 100000, 10000);
+	env_recv(&env.b, 2, 110000, 10000);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 5000});
+	env_post(&env.a,
+		 (struct env_wr){
+		     .id = 2, .op = IBV_WR_RDMA_WRITE, .len = 5000, .remote = 200000});
+	env_post(
+	    &env.a,
+	    (struct env_wr){.id = 3, .op = IBV_WR_RDMA_READ, .len = 5000, .off = 100000});
+	env_post(&env.a, (struct env_wr){.id = 4,
+					 .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					 .len = 8,
+					 .off = 200000,
+					 .remote = 20000,
+					 .compare = 1});
+	env_post(&env.a, (struct env_wr){
+			     .id = 5, .op = IBV_WR_SEND_WITH_IMM, .len = 3000, .imm = 9});
+}
+
+static void check_all(void)
+{
+	uint64_t v;
+	uint32_t i;
+
+	for (i = 1; i <= 5; i++)
+		env_expect(env.a.scq, i, IBV_WC_SUCCESS);
+	env_expect_none(env.a.scq);
+	ck_assert_uint_eq(env_expect(env.b.rcq, 1, IBV_WC_SUCCESS).byte_len, 5000);
+	ck_assert_uint_eq(env_expect(env.b.rcq, 2, IBV_WC_SUCCESS).byte_len, 3000);
+	env_expect_none(env.b.rcq);
+	ck_assert(!memcmp(env.a.buf, env.b.buf + 100000, 5000));
+	ck_assert(!memcmp(env.a.buf, env.b.buf + 200000, 5000));
+	ck_assert(!memcmp(env.b.buf, env.a.buf + 100000, 5000));
+	ck_assert(!memcmp(env.a.buf, env.b.buf + 110000, 3000));
+	memcpy(&v, env.b.buf + 20000, 8);
+	ck_assert_uint_eq(v, 1);
+	memcpy(&v, env.a.buf + 200000, 8);
+	ck_assert_uint_eq(v, 0);
+}
+
+START_TEST(each_packet_lost_once)
+{
+	count = 0;
+	drop_nth = (uint32_t)_i + 1;
+	env.filter = drop_one;
+	env_connect((struct env_qp){.sig_all = true, .psn = 0xfffff8});
+	post_all();
+	env_run(1000 * MS);
+	check_all();
+}
+END_TEST
+
+START_TEST(every_packet_twice)
+{
+	env.filter = twice;
+	env_connect((struct env_qp){.sig_all = true});
+	post_all();
+	env_run(1000 * MS);
+	check_all();
+	ck_assert_uint_gt(env.b.hca->counter[EMU_CNT_DUP_REQ], 0);
+}
+END_TEST
+
+START_TEST(random_loss_and_duplication)
+{
+	uint32_t i;
+
+	rng = (uint64_t)_i + 1;
+	env.filter = random_loss;
+	env_connect((struct env_qp){.sig_all = true, .rd_atomic = 1 + _i % 4});
+	for (i = 0; i < 10; i++) {
+		post_all();
+		env_run(20000 * MS);
+		check_all();
+	}
+}
+END_TEST
+
+START_TEST(large_read_and_write_under_loss)
+{
+	rng = (uint64_t)_i + 77;
+	env.filter = random_loss;
+	env_connect((struct env_qp){.sig_all = true, .mtu = IBV_MTU_256});
+	env_fill(env.b.buf, 300000, 6);
+	env_post(
+	    &env.a,
+	    (struct env_wr){
+		.id = 1, .op = IBV_WR_RDMA_READ, .len = 300000, .off = 0, .num_sge = 32});
+	env_post(&env.a, (struct env_wr){.id = 2,
+					 .op = IBV_WR_RDMA_WRITE,
+					 .len = 300000,
+					 .remote = 400000,
+					 .num_sge = 11,
+					 .flags = IBV_SEND_FENCE});
+	env_run(200000 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+	ck_assert(!memcmp(env.b.buf, env.a.buf, 300000));
+	ck_assert(!memcmp(env.b.buf + 400000, env.a.buf, 300000));
+}
+END_TEST
+
+/* 4.096 us * 2^12 is 16.8 ms: 1 try and 3 retries take 67 ms. */
+START_TEST(retries_exceeded)
+{
+	env.filter = nothing;
+	env_connect((struct env_qp){.retry_cnt = 3});
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 10});
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_READ, .len = 10});
+	env_run(67 * MS);
+	env_expect_none(env.a.scq);
+	env_run(1 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	env_expect(env.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(env_state(&env.a), IBV_QPS_ERR);
+	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY], 4);
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_RETRY_EXCEEDED], 1);
+	ck_assert_ptr_nonnull(strstr(env.a.trace, "RETRY_EXC"));
+}
+END_TEST
+
+START_TEST(no_retry)
+{
+	env.filter = nothing;
+	env_connect((struct env_qp){.no_retry = true});
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 10});
+	env_run(100 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY], 1);
+}
+END_TEST
+
+/* One NAK for a gap, however much follows it (9.7.5.2.2) */
+START_TEST(one_nak_per_gap)
+{
+	count = 0;
+	drop_nth = 3;
+	env.filter = drop_one;
+	env_connect((struct env_qp){.sig_all = true});
+	env_fill(env.a.buf, 30000, 1);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 30000});
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_OUT_OF_SEQ_REQ], 1);
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_RCV_SEQ_ERR], 1);
+	ck_assert(!memcmp(env.a.buf, env.b.buf, 30000));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("transport_loss");
+	TCase *tc = tcase_create("loss");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, env_setup, env_teardown);
+	tcase_set_timeout(tc, 20);
+	tcase_add_loop_test(tc, each_packet_lost_once, 0, 30);
+	tcase_add_test(tc, every_packet_twice);
+	tcase_add_loop_test(tc, random_loss_and_duplication, 0, 20);
+	tcase_add_loop_test(tc, large_read_and_write_under_loss, 0, 5);
+	tcase_add_test(tc, retries_exceeded);
+	tcase_add_test(tc, no_retry);
+	tcase_add_test(tc, one_nak_per_gap);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
