@@ -8,6 +8,7 @@
  */
 #include "verbs/sysfs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -241,9 +242,6 @@ static void write_ib(struct tree *t, const char *base, const struct sysfs_device
 	put_link(t, "../../../../../class/infiniband", "%s/subsystem", dir);
 	snprintf(text, sizeof(text), "%s/ports/1", dir);
 	write_port(t, text, d);
-	snprintf(text, sizeof(text), "../../devices/urxe/%s/infiniband/%s", d->name,
-		 d->name);
-	put_link(t, text, "sys/class/infiniband/%s", d->name);
 }
 
 static void write_uverbs(struct tree *t, const char *base, const struct sysfs_device *d,
@@ -261,9 +259,6 @@ static void write_uverbs(struct tree *t, const char *base, const struct sysfs_de
 	put(t, text, "%s/abi_version", dir);
 	snprintf(text, sizeof(text), "../../../%s", d->name);
 	put_link(t, text, "%s/device", dir);
-	snprintf(text, sizeof(text), "../../devices/urxe/%s/infiniband_verbs/uverbs%u",
-		 d->name, index);
-	put_link(t, text, "sys/class/infiniband_verbs/uverbs%u", index);
 	put(t, "", "dev/infiniband/uverbs%u", index);
 }
 
@@ -279,6 +274,59 @@ static void write_device(struct tree *t, const struct sysfs_device *d, unsigned 
 	put_link(t, text, "%s/net/%s", base, d->ifname);
 	write_ib(t, base, d);
 	write_uverbs(t, base, d, index);
+}
+
+static void link_device(struct tree *t, const struct sysfs_device *d, unsigned int index)
+{
+	char to[128];
+
+	snprintf(to, sizeof(to), "../../devices/urxe/%s/infiniband/%s", d->name, d->name);
+	put_link(t, to, "sys/class/infiniband/%s", d->name);
+	snprintf(to, sizeof(to), "../../devices/urxe/%s/infiniband_verbs/uverbs%u",
+		 d->name, index);
+	put_link(t, to, "sys/class/infiniband_verbs/uverbs%u", index);
+}
+
+static void unlink_device(struct tree *t, const struct sysfs_device *d,
+			  unsigned int index)
+{
+	snprintf(t->path, sizeof(t->path), "sys/class/infiniband/%s", d->name);
+	unlinkat(t->fd, t->path, 0);
+	snprintf(t->path, sizeof(t->path), "sys/class/infiniband_verbs/uverbs%u", index);
+	unlinkat(t->fd, t->path, 0);
+}
+
+/* Does readdir(3) give uverbs1 before uverbs0? */
+static bool is_reversed(struct tree *t)
+{
+	int fd = openat(t->fd, "sys/class/infiniband_verbs",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	bool reversed = false;
+	struct dirent *e;
+
+	while (d && (e = readdir(d)) && strcmp(e->d_name, "uverbs0"))
+		reversed |= strcmp(e->d_name, "uverbs1") == 0;
+	if (d)
+		closedir(d);
+	return reversed;
+}
+
+/*
+ * Programs that name no device take the first of the list, and libibverbs lists devices
+ * in the order of the directory. tmpfs has the newest entry first on some kernels, the
+ * oldest on others.
+ */
+static void link_devices(struct tree *t, const struct sysfs_device *devs, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		link_device(t, &devs[i], i);
+	if (t->err || n < 2 || !is_reversed(t))
+		return;
+	for (unsigned int i = 0; i < n; i++)
+		unlink_device(t, &devs[i], i);
+	for (unsigned int i = n; i-- > 0;)
+		link_device(t, &devs[i], i);
 }
 
 static void write_cm(struct tree *t)
@@ -308,6 +356,7 @@ int sysfs_write_tree(const char *dir, const struct sysfs_device *devs, unsigned 
 	put(&t, text, "sys/class/infiniband_verbs/abi_version");
 	for (unsigned int i = 0; i < n; i++)
 		write_device(&t, &devs[i], i);
+	link_devices(&t, devs, n);
 	write_cm(&t);
 	/* empty classes, so that a scan of them finds nothing instead of the host's */
 	put_dir(&t, "sys/class/infiniband/");
