@@ -178,7 +178,7 @@ static void text_mr(FILE *out, const struct odp_mr_info *mr)
 static void text_faults(FILE *out, const struct odp_counters *c)
 {
 	uint64_t n = faults(c);
-	char buf[4][32];
+	char buf[5][32];
 
 	if (n) {
 		fprintf(
@@ -187,7 +187,7 @@ static void text_faults(FILE *out, const struct odp_counters *c)
 		    "peers' requests;\n  %s on average, %s in total\n",
 		    grouped(n, buf[0]), n == 1 ? "" : "s",
 		    grouped(c->local_faults, buf[1]), grouped(c->remote_faults, buf[2]),
-		    time_text(c->fault_ns / n, buf[3]), time_text(c->fault_ns, buf[0]));
+		    time_text(c->fault_ns / n, buf[3]), time_text(c->fault_ns, buf[4]));
 	}
 	if (c->failed_faults)
 		fprintf(out,
