@@ -59,8 +59,10 @@ static int demand_init(struct odp_mr *mr)
 		     evict_on(&dom->evict));
 	if (rc)
 		return rc;
+	dom_lock(dom);
 	d->model = dom->cfg.model;
 	d->latency = dom->cfg.latency;
+	dom_unlock(dom);
 	d->careful = evict_on(&dom->evict) || dom->script;
 	if (dom->script) {
 		d->rule = calloc(dom->script->n, sizeof(*d->rule));

@@ -1,0 +1,196 @@
+/*
+ * sim_os.h - an operating system made of arrays: pages that are mapped or not, that fail
+ * on demand, and a hook that runs while pages are made present.
+ */
+#ifndef URXE_TESTS_ODP_SIM_OS_H
+#define URXE_TESTS_ODP_SIM_OS_H
+
+#include "tests/odp/util.h"
+
+#define SIM_BASE  0x10000000ul
+#define SIM_PAGES 4096u
+
+/* What the program may do with a page; pages begin with all of it */
+enum { SIM_NONE, SIM_RO, SIM_RW };
+
+/*
+ * struct sim_os
+ * @prot:	SIM_, per page
+ * @resident:	bit 0 present, bit 1 writable
+ * @fail:	error of populate, 0 for none
+ * @small:	backed by small pages (for page_size)
+ * @during:	runs inside populate and resident, before the answer
+ * @populates, @watches: calls
+ * @now:	advances by 1 with each call of the clock
+ */
+struct sim_os {
+	uint8_t mem[SIM_PAGES * PAGE];
+	uint8_t prot[SIM_PAGES], resident[SIM_PAGES];
+	int fail;
+	bool small;
+	void (*during)(void *arg);
+	void *during_arg;
+	unsigned int populates, watches, unwatches;
+	uint64_t now;
+};
+
+static inline bool sim_in(uintptr_t addr)
+{
+	return addr >= SIM_BASE && addr < SIM_BASE + SIM_PAGES * PAGE;
+}
+
+static inline bool sim_allowed(struct sim_os *os, uintptr_t addr, size_t len, bool write)
+{
+	if (!sim_in(addr) || !sim_in(addr + len - 1))
+		return false;
+	for (size_t i = (addr - SIM_BASE) / PAGE; i <= (addr + len - 1 - SIM_BASE) / PAGE;
+	     i++)
+		if (os->prot[i] < (write ? SIM_RW : SIM_RO))
+			return false;
+	return true;
+}
+
+static inline int sim_populate(void *arg, uintptr_t addr, size_t len, bool write)
+{
+	struct sim_os *os = arg;
+	int rc = os->fail;
+
+	os->populates++;
+	ck_assert_uint_eq(addr % PAGE, 0);
+	ck_assert_uint_eq(len % PAGE, 0);
+	if (!rc && !sim_allowed(os, addr, len, write))
+		rc = -EFAULT;
+	for (size_t i = 0; !rc && i < len / PAGE; i++)
+		os->resident[(addr - SIM_BASE) / PAGE + i] |= write ? 3 : 1;
+	if (os->during)
+		os->during(os->during_arg);
+	return rc;
+}
+
+static inline int sim_copy(void *arg, void *dst, const void *src, size_t len)
+{
+	struct sim_os *os = arg;
+
+	if (sim_in((uintptr_t)dst)) {
+		if (!sim_allowed(os, (uintptr_t)dst, len, true))
+			return -EFAULT;
+		dst = os->mem + ((uintptr_t)dst - SIM_BASE);
+	}
+	if (sim_in((uintptr_t)src)) {
+		if (!sim_allowed(os, (uintptr_t)src, len, false))
+			return -EFAULT;
+		src = os->mem + ((uintptr_t)src - SIM_BASE);
+	}
+	memmove(dst, src, len);
+	return 0;
+}
+
+static inline int sim_atomic(struct sim_os *os, uint64_t *p, uint64_t **real)
+{
+	if (!sim_allowed(os, (uintptr_t)p, 8, true))
+		return -EFAULT;
+	*real = (uint64_t *)(os->mem + ((uintptr_t)p - SIM_BASE));
+	return 0;
+}
+
+static inline int sim_cmp_swap(void *arg, uint64_t *p, uint64_t cmp, uint64_t swap,
+			       uint64_t *orig)
+{
+	uint64_t *real;
+	int rc = sim_atomic(arg, p, &real);
+
+	if (rc)
+		return rc;
+	*orig = *real;
+	if (*real == cmp)
+		*real = swap;
+	return 0;
+}
+
+static inline int sim_fetch_add(void *arg, uint64_t *p, uint64_t add, uint64_t *orig)
+{
+	uint64_t *real;
+	int rc = sim_atomic(arg, p, &real);
+
+	if (rc)
+		return rc;
+	*orig = *real;
+	*real += add;
+	return 0;
+}
+
+static inline int sim_store64(void *arg, uint64_t *p, uint64_t v)
+{
+	uint64_t *real;
+	int rc = sim_atomic(arg, p, &real);
+
+	if (rc)
+		return rc;
+	*real = v;
+	return 0;
+}
+
+static inline int sim_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
+{
+	struct sim_os *os = arg;
+
+	if (os->fail)
+		return os->fail;
+	for (size_t i = 0; i < len / PAGE; i++)
+		pages[i] = sim_in(addr + i * PAGE)
+			       ? os->resident[(addr - SIM_BASE) / PAGE + i]
+			       : 0;
+	if (os->during)
+		os->during(os->during_arg);
+	return 0;
+}
+
+static inline int sim_watch(void *arg, uintptr_t addr, size_t len)
+{
+	((struct sim_os *)arg)->watches++;
+	return 0;
+}
+
+static inline void sim_unwatch(void *arg, uintptr_t addr, size_t len)
+{
+	((struct sim_os *)arg)->unwatches++;
+}
+
+static inline size_t sim_page_size(void *arg, uintptr_t addr)
+{
+	return ((struct sim_os *)arg)->small ? PAGE : 2 << 20;
+}
+
+static inline uint64_t sim_now(void *arg)
+{
+	return ((struct sim_os *)arg)->now++;
+}
+
+static const struct odp_os sim_ops = {
+    .populate = sim_populate,
+    .copy = sim_copy,
+    .cmp_swap = sim_cmp_swap,
+    .fetch_add = sim_fetch_add,
+    .store64 = sim_store64,
+    .resident = sim_resident,
+    .watch = sim_watch,
+    .unwatch = sim_unwatch,
+    .page_size = sim_page_size,
+    .now = sim_now,
+};
+
+static inline struct sim_os *sim_new(void)
+{
+	struct sim_os *os = calloc(1, sizeof(*os));
+
+	ck_assert_ptr_nonnull(os);
+	memset(os->prot, SIM_RW, sizeof(os->prot));
+	return os;
+}
+
+static inline void *sim_page(unsigned int n)
+{
+	return (void *)(SIM_BASE + n * PAGE);
+}
+
+#endif

@@ -1,0 +1,862 @@
+/*
+ * Description: faults over a simulated operating system: what is counted, what races,
+ * what fails, how the models defer, what scripts and the bound on pages do.
+ */
+#include "tests/odp/sim_os.h"
+
+static struct sim_os *os;
+static struct odp_domain *dom;
+static struct odp_mr *mr;
+
+/* A domain, and an MR over the first @pages pages */
+static void begin(struct odp_config cfg, unsigned int pages, bool writable)
+{
+	os = sim_new();
+	ck_assert_int_eq(odp_domain_create(&cfg, &sim_ops, os, &dom), 0);
+	mr = util_mr(dom, sim_page(0), pages * PAGE, writable);
+	odp_mr_set_label(mr, 0x42, "m");
+}
+
+static void end(void)
+{
+	odp_mr_put(mr);
+	odp_domain_destroy(dom);
+	free(os);
+}
+
+static int read_at(unsigned int page, size_t len, uint64_t now, struct odp_access *acc)
+{
+	static uint8_t buf[64 * PAGE];
+
+	*acc = (struct odp_access){.now = now, .remote = true};
+	return odp_read(mr, (uintptr_t)sim_page(page), buf, len, acc);
+}
+
+static int write_at(unsigned int page, size_t len, uint64_t now, struct odp_access *acc)
+{
+	static const uint8_t buf[64 * PAGE];
+
+	*acc = (struct odp_access){.now = now, .remote = true};
+	return odp_write(mr, (uintptr_t)sim_page(page), buf, len, acc);
+}
+
+static uint8_t state_of(unsigned int page)
+{
+	uint8_t map;
+
+	ck_assert_uint_eq(odp_mr_page_map(mr, (uintptr_t)sim_page(page), &map, 1), 1);
+	return map;
+}
+
+/* --- counting
+ * ----------------------------------------------------------------------------- */
+
+START_TEST(cold_then_warm)
+{
+	struct odp_access acc;
+	struct odp_counters c;
+
+	begin((struct odp_config){0}, 8, true);
+	ck_assert_int_eq(read_at(1, PAGE, 0, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_int_eq(read_at(1, PAGE, 0, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_int_eq(write_at(1, 10, 0, &acc), 0);
+	ck_assert(acc.faulted);
+	acc.remote = false;
+	ck_assert_int_eq(odp_write(mr, (uintptr_t)sim_page(2) - 1, "xy", 2, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_int_eq(write_at(1, 2 * PAGE, 0, &acc), 0);
+	ck_assert(!acc.faulted);
+	c = util_counters(mr);
+	ck_assert_uint_eq(c.read_faults, 1);
+	ck_assert_uint_eq(c.write_faults, 2);
+	ck_assert_uint_eq(c.local_faults, 1);
+	ck_assert_uint_eq(c.remote_faults, 2);
+	ck_assert_uint_eq(c.pages_faulted, 3);
+	ck_assert_uint_eq(c.cache_hits, 2);
+	ck_assert_uint_eq(c.fault_ns, 3); /* the clock's one each */
+	ck_assert_uint_eq(state_of(0), 0);
+	ck_assert_uint_eq(state_of(1), 3);
+	ck_assert_uint_eq(state_of(2), 3);
+	end();
+}
+END_TEST
+
+START_TEST(bounds)
+{
+	struct odp_mr_attr a = {.addr = SIM_BASE + 100,
+				.length = 1000,
+				.iova = 0x7000,
+				.writable = true,
+				.on_demand = true};
+	struct odp_access acc = {0};
+	struct odp_mr *m;
+	uint64_t v;
+	uint8_t b[8];
+
+	begin((struct odp_config){0}, 1, false);
+	ck_assert_int_eq(odp_mr_create(dom, &a, &m), 0);
+	ck_assert_int_eq(odp_read(m, 0x7000, b, 8, &acc), 0);
+	ck_assert_int_eq(odp_read(m, 0x7000 + 992, b, 8, &acc), 0);
+	ck_assert_int_eq(odp_read(m, 0x7000 + 993, b, 8, &acc), -EFAULT);
+	ck_assert_int_eq(odp_read(m, 0x7000 - 1, b, 1, &acc), -EFAULT);
+	ck_assert_int_eq(odp_read(m, 0x7000 + 1000, b, 0, &acc), 0);
+	ck_assert_int_eq(odp_read(m, 0x7000 + 1001, b, 0, &acc), -EFAULT);
+	ck_assert_int_eq(odp_read(m, UINT64_MAX, b, 8, &acc), -EFAULT);
+	ck_assert_int_eq(odp_write(m, 0x7000, b, SIZE_MAX, &acc), -EFAULT);
+	ck_assert_int_eq(odp_fetch_add(m, 0x7001, 1, &v, &acc), -EINVAL);
+	/* aligned for the HCA, not in memory: 100 + 4 */
+	ck_assert_int_eq(odp_fetch_add(m, 0x7008, 1, &v, &acc), -EINVAL);
+	ck_assert_int_eq(odp_fault_in(m, 0x7000, 1001, false, &acc), -EFAULT);
+	/* not writable: refused without a fault */
+	ck_assert_int_eq(write_at(0, 1, 0, &acc), -EFAULT);
+	ck_assert_int_eq(odp_store64(mr, SIM_BASE, 1, &acc), -EFAULT);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, 1, true, &acc), -EFAULT);
+	ck_assert_uint_eq(util_faults(mr), 0);
+	odp_mr_put(m);
+	end();
+}
+END_TEST
+
+START_TEST(attributes)
+{
+	static const struct {
+		struct odp_mr_attr attr;
+		int rc;
+	} t[] = {
+	    {{.addr = SIM_BASE, .length = 0, .on_demand = true}, -EINVAL},
+	    {{.addr = UINTPTR_MAX - 10, .length = 12, .on_demand = true}, -EFAULT},
+	    {{.addr = UINTPTR_MAX - 10, .length = 12}, -EFAULT},
+	    {{.addr = 0x5000, .length = 12}, -EFAULT},
+	    {{.addr = SIM_BASE, .length = 12}, 0},
+	    {{.addr = 0x5000, .length = 12, .on_demand = true}, 0},
+	    {{.length = SIZE_MAX, .implicit = true}, -EINVAL},
+	    {{.length = SIZE_MAX, .implicit = true, .on_demand = true}, 0},
+	    {{.length = SIZE_MAX, .iova = 1, .implicit = true, .on_demand = true},
+	     -EINVAL},
+	    {{.addr = 1, .length = SIZE_MAX, .implicit = true, .on_demand = true},
+	     -EINVAL},
+	    {{.length = 5, .implicit = true, .on_demand = true}, -EINVAL},
+	    {{.length = SIZE_MAX, .implicit = true, .on_demand = true, .hugetlb = true},
+	     -EINVAL},
+	    {{.addr = 0x1000, .length = 1ull << 40, .on_demand = true}, 0},
+	};
+	struct odp_mr *m;
+
+	begin((struct odp_config){0}, 1, false);
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		int rc = odp_mr_create(dom, &t[i].attr, &m);
+
+		ck_assert_msg(rc == t[i].rc, "%u: %d", i, rc);
+		if (!rc)
+			odp_mr_put(m);
+	}
+	/* pinned: readable is enough for one that only reads */
+	os->prot[3] = SIM_RO;
+	ck_assert_int_eq(
+	    odp_mr_create(
+		dom, &(struct odp_mr_attr){.addr = SIM_BASE + 3 * PAGE, .length = 1}, &m),
+	    0);
+	odp_mr_put(m);
+	ck_assert_int_eq(odp_mr_create(dom,
+				       &(struct odp_mr_attr){.addr = SIM_BASE + 3 * PAGE,
+							     .length = 1,
+							     .writable = true},
+				       &m),
+			 -EFAULT);
+	end();
+}
+END_TEST
+
+START_TEST(atomics_fault_writable)
+{
+	struct odp_access acc = {0};
+	uint64_t orig = 1;
+
+	begin((struct odp_config){0}, 2, true);
+	ck_assert_int_eq(odp_fetch_add(mr, SIM_BASE + 8, 5, &orig, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_uint_eq(orig, 0);
+	ck_assert_int_eq(odp_cmp_swap(mr, SIM_BASE + 8, 5, 9, &orig, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_uint_eq(orig, 5);
+	ck_assert_int_eq(odp_store64(mr, SIM_BASE + PAGE, 77, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_uint_eq(util_counters(mr).write_faults, 2);
+	ck_assert_uint_eq(state_of(0), 3);
+	ck_assert_uint_eq(*(uint64_t *)os->mem + 1, 1);
+	ck_assert_uint_eq(((uint64_t *)os->mem)[1], 9);
+	end();
+}
+END_TEST
+
+START_TEST(failures)
+{
+	struct odp_access acc;
+	struct odp_counters c;
+
+	begin((struct odp_config){0}, 8, true);
+	os->prot[2] = SIM_NONE;
+	os->prot[3] = SIM_RO;
+	ck_assert_int_eq(read_at(2, 1, 0, &acc), -EFAULT);
+	ck_assert_int_eq(read_at(1, 2 * PAGE, 0, &acc), -EFAULT);
+	ck_assert_int_eq(read_at(3, 1, 0, &acc), 0);
+	ck_assert_int_eq(write_at(3, 1, 0, &acc), -EFAULT);
+	os->fail = -EHWPOISON;
+	ck_assert_int_eq(read_at(5, 1, 0, &acc), -EFAULT);
+	os->fail = -ENOMEM;
+	ck_assert_int_eq(read_at(5, 1, 0, &acc), -EFAULT);
+	os->fail = 0;
+	ck_assert_int_eq(read_at(5, 1, 0, &acc), 0);
+	c = util_counters(mr);
+	ck_assert_uint_eq(c.failed_faults, 5);
+	ck_assert_uint_eq(c.read_faults + c.write_faults, 7);
+	ck_assert_uint_eq(c.pages_faulted, 2);
+	/* a failure leaves nothing behind */
+	ck_assert_uint_eq(state_of(1), 0);
+	ck_assert_uint_eq(state_of(2), 0);
+	ck_assert_uint_eq(state_of(3), 1);
+	end();
+}
+END_TEST
+
+START_TEST(fault_in_is_no_access)
+{
+	struct odp_access acc = {.remote = true};
+
+	begin((struct odp_config){0}, 16, true);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, 10 * PAGE, true, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, 10 * PAGE, false, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_uint_eq(util_counters(mr).pages_faulted, 10);
+	ck_assert_uint_eq(util_counters(mr).cache_hits, 0);
+	ck_assert_uint_eq(util_faults(mr), 1);
+	end();
+}
+END_TEST
+
+/* --- invalidation
+ * ------------------------------------------------------------------------- */
+
+START_TEST(invalidate_counts_events_and_pages)
+{
+	struct odp_access acc = {0};
+	struct odp_counters c;
+
+	begin((struct odp_config){0}, 16, true);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, 10 * PAGE, true, &acc), 0);
+	odp_invalidate(dom, SIM_BASE + 20 * PAGE, PAGE);
+	odp_invalidate(dom, SIM_BASE - 1, 1);
+	odp_invalidate(dom, SIM_BASE, 0);
+	ck_assert_uint_eq(util_counters(mr).invalidations, 0);
+	odp_invalidate(dom, SIM_BASE + 2 * PAGE - 1, 2);
+	odp_invalidate(dom, SIM_BASE + 2 * PAGE - 1, 2);
+	odp_invalidate(dom, SIM_BASE + 9 * PAGE, SIZE_MAX);
+	c = util_counters(mr);
+	ck_assert_uint_eq(c.invalidations, 2);
+	ck_assert_uint_eq(c.pages_invalidated, 3);
+	ck_assert_uint_eq(state_of(1), 0);
+	ck_assert_uint_eq(state_of(2), 0);
+	ck_assert_uint_eq(state_of(3), 3);
+	ck_assert_uint_eq(state_of(9), 0);
+	ck_assert_int_eq(read_at(1, 1, 0, &acc), 0);
+	ck_assert(acc.faulted);
+	end();
+}
+END_TEST
+
+/* struct race - invalidations during populate */
+struct race {
+	uintptr_t addr;
+	unsigned int times;
+};
+
+static void race_run(void *arg)
+{
+	struct race *r = arg;
+
+	if (!r->times)
+		return;
+	r->times--;
+	odp_invalidate(dom, r->addr, 1);
+}
+
+START_TEST(race_repeats_the_fault)
+{
+	struct race r = {.addr = SIM_BASE + PAGE, .times = 3};
+	struct odp_access acc;
+
+	begin((struct odp_config){0}, 4, true);
+	os->during = race_run;
+	os->during_arg = &r;
+	ck_assert_int_eq(read_at(0, 2 * PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(os->populates, 4);
+	ck_assert_uint_eq(util_counters(mr).retries, 3);
+	ck_assert_uint_eq(util_faults(mr), 1);
+	ck_assert_uint_eq(util_counters(mr).pages_faulted, 2);
+	ck_assert_uint_eq(util_counters(mr).invalidations, 0);
+	/* another page of the MR is no race */
+	r.times = 1;
+	r.addr = SIM_BASE;
+	ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).retries, 3);
+	end();
+}
+END_TEST
+
+START_TEST(race_without_end_fails)
+{
+	struct race r = {.addr = SIM_BASE, .times = UINT32_MAX};
+	struct odp_access acc;
+
+	begin((struct odp_config){0}, 4, true);
+	os->during = race_run;
+	os->during_arg = &r;
+	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), -EFAULT);
+	ck_assert_int_eq(odp_prefetch(mr, SIM_BASE, PAGE, ODP_PREFETCH), -EAGAIN);
+	ck_assert_int_eq(odp_prefetch(mr, SIM_BASE, PAGE, ODP_PREFETCH_NO_FAULT),
+			 -EAGAIN);
+	ck_assert_uint_eq(state_of(0), 0);
+	end();
+}
+END_TEST
+
+static void unmap_then_map(void *arg)
+{
+	unsigned int *turn = arg;
+
+	os->prot[0] = (*turn)++ % 2 ? SIM_RW : SIM_NONE;
+	odp_invalidate(dom, SIM_BASE, PAGE);
+	if (*turn == 2)
+		os->during = NULL;
+}
+
+/* Unmapped while it was made present, and mapped anew: the access goes on. */
+START_TEST(race_with_a_new_mapping)
+{
+	struct odp_access acc;
+	unsigned int turn = 0;
+
+	begin((struct odp_config){0}, 4, true);
+	os->during = unmap_then_map;
+	os->during_arg = &turn;
+	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).retries, 2);
+	ck_assert_uint_eq(util_counters(mr).failed_faults, 0);
+	end();
+}
+END_TEST
+
+/* A page was lost without an event: the guard finds out. */
+START_TEST(stale_entry_is_an_invalidation)
+{
+	struct odp_access acc;
+	struct odp_counters c;
+
+	begin((struct odp_config){0}, 4, true);
+	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), 0);
+	os->prot[0] = SIM_RO;
+	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), -EFAULT);
+	ck_assert(acc.faulted);
+	c = util_counters(mr);
+	ck_assert_uint_eq(c.invalidations, 1);
+	ck_assert_uint_eq(c.pages_invalidated, 1);
+	ck_assert_uint_eq(c.failed_faults, 1);
+	os->prot[0] = SIM_RW;
+	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), 0);
+	ck_assert(acc.faulted);
+	end();
+}
+END_TEST
+
+/* Every overlapping MR hears of it, and none else. */
+START_TEST(invalidate_finds_its_mrs)
+{
+	struct odp_mr *m[200], *all;
+	struct odp_access acc = {0};
+
+	begin((struct odp_config){0}, 1, true);
+	all = util_implicit(dom);
+	ck_assert_int_eq(odp_fault_in(all, SIM_BASE, 200 * PAGE, false, &acc), 0);
+	for (unsigned int i = 0; i < 200; i++) {
+		m[i] = util_mr(dom, (char *)sim_page(i) + 100, PAGE, false);
+		ck_assert_int_eq(
+		    odp_fault_in(m[i], SIM_BASE + i * PAGE + 100, PAGE, false, &acc), 0);
+	}
+	odp_invalidate(dom, SIM_BASE + 50 * PAGE, 3 * PAGE);
+	for (unsigned int i = 0; i < 200; i++) {
+		uint64_t pages = i == 49 || i == 52 ? 1 : i == 50 || i == 51 ? 2 : 0;
+
+		ck_assert_uint_eq(util_counters(m[i]).pages_invalidated, pages);
+		odp_mr_put(m[i]);
+	}
+	ck_assert_uint_eq(util_counters(all).pages_invalidated, 3);
+	odp_mr_put(all);
+	end();
+}
+END_TEST
+
+/* --- models
+ * ------------------------------------------------------------------------------- */
+
+START_TEST(deferred_until_ready)
+{
+	struct odp_config cfg = {.model = (enum odp_fault_model)_i, .latency = 100};
+	struct odp_access acc;
+	struct odp_counters c;
+
+	begin(cfg, 8, true);
+	ck_assert_int_eq(read_at(0, 2 * PAGE, 1000, &acc), -EAGAIN);
+	ck_assert(acc.faulted);
+	ck_assert_uint_eq(acc.ready_at, 1100);
+	ck_assert_int_eq(acc.model, _i);
+	ck_assert_uint_eq(os->populates, 0);
+	ck_assert_int_eq(read_at(1, PAGE, 1050, &acc), -EAGAIN);
+	ck_assert(!acc.faulted);
+	ck_assert_uint_eq(acc.ready_at, 1100);
+	/* the other page of the same fault resolves both */
+	ck_assert_int_eq(read_at(1, PAGE, 1100, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_int_eq(read_at(0, PAGE, 1100, &acc), 0);
+	c = util_counters(mr);
+	ck_assert_uint_eq(c.read_faults, 1);
+	ck_assert_uint_eq(c.pages_faulted, 2);
+	ck_assert_uint_eq(c.cache_hits, 2);
+	ck_assert_uint_eq(c.fault_ns, 100);
+	end();
+}
+END_TEST
+
+START_TEST(rnr_without_latency_defers_once)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR}, 8, true);
+	ck_assert_int_eq(write_at(0, PAGE, 5, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 5);
+	ck_assert_int_eq(write_at(0, PAGE, 5, &acc), 0);
+	ck_assert_int_eq(write_at(0, PAGE, 5, &acc), 0);
+	ck_assert_uint_eq(util_faults(mr), 1);
+	/* a read fault does not serve a write */
+	ck_assert_int_eq(read_at(1, PAGE, 5, &acc), -EAGAIN);
+	ck_assert_int_eq(write_at(1, PAGE, 5, &acc), -EAGAIN);
+	ck_assert(acc.faulted);
+	ck_assert_int_eq(write_at(1, PAGE, 5, &acc), 0);
+	end();
+}
+END_TEST
+
+START_TEST(sync_with_latency_says_so)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){.latency = UINT64_MAX}, 8, true);
+	ck_assert_int_eq(write_at(0, PAGE, 5, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, UINT64_MAX);
+	ck_assert_int_eq(acc.model, ODP_FAULT_SYNC);
+	end();
+}
+END_TEST
+
+START_TEST(model_of_one_mr)
+{
+	struct odp_access acc;
+	struct odp_mr *other;
+
+	begin((struct odp_config){0}, 8, true);
+	odp_mr_set_model(mr, ODP_FAULT_DROP, 7);
+	ck_assert_int_eq(write_at(0, PAGE, 5, &acc), -EAGAIN);
+	ck_assert_int_eq(acc.model, ODP_FAULT_DROP);
+	odp_mr_set_model(mr, ODP_FAULT_SYNC, 0);
+	ck_assert_int_eq(write_at(1, PAGE, 5, &acc), 0);
+	/* a pending fault keeps its time */
+	ck_assert_int_eq(write_at(0, PAGE, 11, &acc), -EAGAIN);
+	ck_assert_int_eq(write_at(0, PAGE, 12, &acc), 0);
+	odp_domain_set_model(dom, ODP_FAULT_RNR, 3);
+	other = util_mr(dom, sim_page(0), PAGE, true);
+	ck_assert_int_eq(util_write(other, sim_page(0), 1), -EAGAIN);
+	odp_mr_put(other);
+	end();
+}
+END_TEST
+
+/* What was pending when its memory went away is void: the next access faults anew. */
+START_TEST(invalidation_voids_pending)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 8, true);
+	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), -EAGAIN);
+	odp_invalidate(dom, SIM_BASE, PAGE);
+	ck_assert_int_eq(read_at(0, PAGE, 100, &acc), -EAGAIN);
+	ck_assert(acc.faulted);
+	ck_assert_uint_eq(acc.ready_at, 200);
+	end();
+}
+END_TEST
+
+START_TEST(deferred_failure)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 8, true);
+	os->prot[1] = SIM_NONE;
+	ck_assert_int_eq(read_at(0, 2 * PAGE, 0, &acc), -EAGAIN);
+	/* page 0 is there, though the fault as a whole cannot be resolved */
+	ck_assert_int_eq(read_at(0, PAGE, 100, &acc), 0);
+	ck_assert_int_eq(read_at(1, PAGE, 100, &acc), -EAGAIN);
+	ck_assert_int_eq(read_at(1, PAGE, 200, &acc), -EFAULT);
+	ck_assert_uint_eq(util_counters(mr).failed_faults, 1);
+	ck_assert_uint_eq(util_faults(mr), 2);
+	end();
+}
+END_TEST
+
+/* More faults than the handler has room for wait for the first of them. */
+START_TEST(fault_queue_is_bounded)
+{
+	struct odp_access acc;
+	unsigned int i, faults = 0;
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 1000}, 1000, true);
+	for (i = 0; i < 500; i++) {
+		ck_assert_int_eq(read_at(2 * i, PAGE, i, &acc), -EAGAIN);
+		faults += acc.faulted;
+	}
+	ck_assert_uint_eq(acc.ready_at, 1000);
+	ck_assert_uint_lt(faults, 500);
+	ck_assert_uint_eq(util_faults(mr), faults);
+	/* all are served in the end */
+	for (uint64_t now = 1000; i; now += 1000)
+		for (unsigned int k = i = 0; k < 500; k++)
+			i += read_at(2 * k, PAGE, now, &acc) != 0;
+	end();
+}
+END_TEST
+
+/* --- scripts
+ * ------------------------------------------------------------------------------ */
+
+START_TEST(third_access_faults)
+{
+	struct odp_config cfg = {.script = "mr=m,page=7,access=3"};
+	struct odp_access acc;
+
+	begin(cfg, 16, true);
+	for (unsigned int i = 1; i <= 5; i++) {
+		ck_assert_int_eq(read_at(6, 2 * PAGE, 0, &acc), 0);
+		ck_assert_int_eq(acc.faulted, i == 1 || i == 3);
+		ck_assert_int_eq(read_at(8, PAGE, 0, &acc), 0);
+	}
+	ck_assert_uint_eq(util_counters(mr).pages_faulted, 4);
+	ck_assert_uint_eq(util_counters(mr).evictions, 1);
+	end();
+}
+END_TEST
+
+START_TEST(script_of_models_and_errors)
+{
+	struct odp_config cfg = {
+	    .script =
+		"mr=0x42,page=0,access=2,fault=rnr;mr=*,page=0,access=5,fault=error;"
+		"mr=other,page=0,access=1,fault=error",
+	};
+	struct odp_access acc;
+
+	begin(cfg, 16, true);
+	ck_assert_int_eq(write_at(0, 8, 0, &acc), 0);
+	ck_assert_int_eq(write_at(0, 8, 0, &acc), -EAGAIN);
+	ck_assert_int_eq(acc.model, ODP_FAULT_RNR);
+	ck_assert(acc.faulted);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, PAGE, true, &acc), 0);
+	ck_assert_int_eq(write_at(0, 8, 0, &acc), 0); /* 3 */
+	ck_assert_int_eq(write_at(0, 8, 0, &acc), 0);
+	ck_assert_int_eq(write_at(0, 8, 0, &acc), -EFAULT);
+	ck_assert_int_eq(write_at(0, 8, 0, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_uint_eq(util_counters(mr).failed_faults, 1);
+	ck_assert_uint_eq(util_faults(mr), 4);
+	end();
+}
+END_TEST
+
+/* --- eviction
+ * ----------------------------------------------------------------------------- */
+
+START_TEST(least_recently_used_goes)
+{
+	struct odp_access acc;
+	struct odp_counters c;
+	struct odp_mr *other;
+
+	begin((struct odp_config){.max_pages = 4}, 16, true);
+	other = util_mr(dom, sim_page(20), 4 * PAGE, true);
+	for (unsigned int i = 0; i < 4; i++)
+		ck_assert_int_eq(read_at(i, PAGE, 0, &acc), 0);
+	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_int_eq(util_read(other, sim_page(20)), 0); /* 1 goes */
+	ck_assert_uint_eq(state_of(0), 1);
+	ck_assert_uint_eq(state_of(1), 0);
+	ck_assert_uint_eq(state_of(2), 1);
+	ck_assert_int_eq(read_at(4, PAGE, 0, &acc), 0); /* 2 */
+	ck_assert_uint_eq(state_of(2), 0);
+	odp_domain_counters(dom, &c);
+	ck_assert_uint_eq(c.evictions, 2);
+	ck_assert_uint_eq(c.invalidations, 0);
+	/* an MR that goes away gives its room back */
+	odp_mr_put(other);
+	ck_assert_int_eq(read_at(5, PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).evictions, 2);
+	/* as does an invalidation */
+	odp_invalidate(dom, SIM_BASE, PAGE);
+	ck_assert_int_eq(read_at(6, PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).evictions, 2);
+	end();
+}
+END_TEST
+
+START_TEST(access_larger_than_the_bound)
+{
+	struct odp_access acc;
+	struct odp_mr *all;
+
+	begin((struct odp_config){.max_pages = 2,
+				  .model = _i ? ODP_FAULT_RNR : ODP_FAULT_SYNC},
+	      16, true);
+	if (_i)
+		ck_assert_int_eq(write_at(0, 5 * PAGE, 0, &acc), -EAGAIN);
+	ck_assert_int_eq(write_at(0, 5 * PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).evictions, 3);
+	ck_assert_uint_eq(state_of(3), 3);
+	ck_assert_uint_eq(state_of(4), 3);
+	/* in a sparse table, across leaves */
+	all = util_implicit(dom);
+	if (_i)
+		ck_assert_int_eq(odp_fault_in(all, SIM_BASE, 1500 * PAGE, true, &acc),
+				 -EAGAIN);
+	ck_assert_int_eq(odp_fault_in(all, SIM_BASE, 1500 * PAGE, true, &acc), 0);
+	ck_assert_uint_eq(util_counters(all).evictions, 1498);
+	odp_mr_put(all);
+	end();
+}
+END_TEST
+
+START_TEST(bound_has_a_bound)
+{
+	struct odp_config cfg = {.max_pages = ODP_MAX_BOUND + 1ull};
+	struct odp_domain *d;
+
+	ck_assert_int_eq(odp_domain_create(&cfg, &sim_ops, NULL, &d), -EINVAL);
+	cfg = (struct odp_config){.model = ODP_FAULT_MODELS};
+	ck_assert_int_eq(odp_domain_create(&cfg, &sim_ops, NULL, &d), -EINVAL);
+}
+END_TEST
+
+/* --- snapshot, hugetlb, implicit
+ * ---------------------------------------------------------- */
+
+START_TEST(snapshot_takes_what_is_there)
+{
+	struct odp_config cfg = {.snapshot = true};
+	struct odp_mr *ro, *all;
+	struct odp_access acc;
+
+	begin(cfg, 1, true);
+	odp_mr_put(mr);
+	os->resident[2] = 1;
+	os->resident[3] = 3;
+	mr = util_mr(dom, sim_page(0), 8 * PAGE, true);
+	ck_assert_uint_eq(state_of(1), 0);
+	ck_assert_uint_eq(state_of(2), 1);
+	ck_assert_uint_eq(state_of(3), 3);
+	ck_assert_int_eq(write_at(3, PAGE, 0, &acc), 0);
+	ck_assert(!acc.faulted);
+	ck_assert_uint_eq(util_counters(mr).pages_prefetched, 0);
+	ro = util_mr(dom, sim_page(0), 8 * PAGE, false);
+	ck_assert_int_eq(util_read(ro, sim_page(3)), 0);
+	ck_assert_uint_eq(util_faults(ro), 0);
+	odp_mr_put(ro);
+	/* an implicit MR begins empty, as in mlx5 */
+	all = util_implicit(dom);
+	ck_assert_int_eq(util_read(all, sim_page(3)), 0);
+	ck_assert_uint_eq(util_faults(all), 1);
+	odp_mr_put(all);
+	end();
+}
+END_TEST
+
+START_TEST(hugetlb_pages)
+{
+	struct odp_mr_attr a = {.addr = SIM_BASE + 5 * PAGE,
+				.length = 600 * PAGE,
+				.iova = 0,
+				.on_demand = true,
+				.hugetlb = true};
+	struct odp_access acc = {0};
+	uint8_t b, map[8];
+
+	begin((struct odp_config){0}, 1, false);
+	odp_mr_put(mr);
+	ck_assert_int_eq(odp_mr_create(dom, &a, &mr), 0);
+	ck_assert_int_eq(odp_read(mr, 0, &b, 1, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).pages_faulted, 1);
+	ck_assert_uint_eq(os->resident[511], 1); /* rounded outward */
+	ck_assert_uint_eq(os->resident[512], 0);
+	ck_assert_uint_eq(odp_mr_page_map(mr, 0, map, 8), 2);
+	ck_assert_uint_eq(map[0], 1);
+	ck_assert_uint_eq(map[1], 0);
+	/* a part of it goes: all of it goes */
+	odp_invalidate(dom, SIM_BASE + 3 * PAGE, 1);
+	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 1);
+	os->small = true;
+	ck_assert_int_eq(odp_read(mr, 0, &b, 1, &acc), -EFAULT);
+	ck_assert_int_eq(odp_prefetch(mr, 0, 1, ODP_PREFETCH), -EINVAL);
+	end();
+}
+END_TEST
+
+START_TEST(implicit_is_everywhere)
+{
+	struct odp_access acc = {0};
+	struct odp_mr *all;
+	uint8_t b[16];
+
+	begin((struct odp_config){0}, 1, true);
+	all = util_implicit(dom);
+	ck_assert_int_eq(util_write(all, sim_page(9), 3), 0);
+	ck_assert_int_eq(util_read(all, sim_page(9)), 3);
+	ck_assert_int_eq(odp_read(all, UINT64_MAX - 8, b, 16, &acc), -EFAULT);
+	ck_assert_int_eq(odp_read(all, UINT64_MAX - 8, b, 8, &acc), -EFAULT);
+	ck_assert_int_eq(odp_read(all, 0, b, 8, &acc), -EFAULT);
+	ck_assert_int_eq(odp_read(all, 1ull << 60, b, 8, &acc), -EFAULT);
+	odp_invalidate(dom, 0, SIZE_MAX);
+	ck_assert_uint_eq(util_counters(all).pages_invalidated, 1);
+	odp_mr_put(all);
+	end();
+}
+END_TEST
+
+/* --- the report
+ * --------------------------------------------------------------------------- */
+
+struct report {
+	unsigned int live, gone, last_key;
+	uint64_t faults;
+};
+
+static void report_one(void *arg, const struct odp_mr_info *info)
+{
+	struct report *r = arg;
+
+	if (info->live)
+		r->live++;
+	else
+		r->gone++;
+	r->last_key = info->key;
+	r->faults += info->counters.read_faults;
+}
+
+START_TEST(report_keeps_the_last)
+{
+	struct report r = {0};
+	struct odp_counters c;
+	struct odp_access acc;
+
+	begin((struct odp_config){0}, 4, true);
+	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), 0);
+	for (uint32_t i = 0; i < 300; i++) {
+		struct odp_mr *m = util_mr(dom, sim_page(0), PAGE, false);
+
+		odp_mr_set_label(m, i, NULL);
+		ck_assert_int_eq(util_read(m, sim_page(0)), 0);
+		odp_mr_put(m);
+	}
+	odp_domain_each(dom, report_one, &r);
+	ck_assert_uint_eq(r.live, 1);
+	ck_assert_uint_eq(r.gone, 256);
+	ck_assert_uint_eq(r.last_key, 299);
+	ck_assert_uint_eq(r.faults, 257);
+	odp_domain_counters(dom, &c);
+	ck_assert_uint_eq(c.read_faults, 301);
+	odp_domain_reset_counters(dom);
+	odp_domain_counters(dom, &c);
+	ck_assert_uint_eq(c.read_faults, 0);
+	ck_assert_int_eq(read_at(1, PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_faults(mr), 1);
+	odp_mr_reset_counters(mr);
+	ck_assert_uint_eq(util_faults(mr), 0);
+	end();
+}
+END_TEST
+
+START_TEST(watched_until_the_end)
+{
+	struct odp_mr *cold;
+
+	begin((struct odp_config){0}, 4, true);
+	cold = util_mr(dom, sim_page(0), PAGE, false);
+	ck_assert_uint_eq(os->watches, 0);
+	odp_mr_put(cold);
+	ck_assert_uint_eq(os->unwatches, 0);
+	ck_assert_int_eq(util_read(mr, sim_page(0)), 0);
+	ck_assert_uint_eq(os->watches, 1);
+	odp_mr_put(mr);
+	ck_assert_uint_eq(os->unwatches, 1);
+	mr = util_mr(dom, sim_page(0), PAGE, false);
+	end();
+}
+END_TEST
+
+static TCase *tcase(Suite *s, const char *name)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_set_timeout(tc, 30);
+	suite_add_tcase(s, tc);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("fault");
+	TCase *tc = tcase(s, "counting");
+
+	tcase_add_test(tc, cold_then_warm);
+	tcase_add_test(tc, bounds);
+	tcase_add_test(tc, attributes);
+	tcase_add_test(tc, atomics_fault_writable);
+	tcase_add_test(tc, failures);
+	tcase_add_test(tc, fault_in_is_no_access);
+	tc = tcase(s, "invalidation");
+	tcase_add_test(tc, invalidate_counts_events_and_pages);
+	tcase_add_test(tc, race_repeats_the_fault);
+	tcase_add_test(tc, race_without_end_fails);
+	tcase_add_test(tc, race_with_a_new_mapping);
+	tcase_add_test(tc, stale_entry_is_an_invalidation);
+	tcase_add_test(tc, invalidate_finds_its_mrs);
+	tc = tcase(s, "models");
+	tcase_add_loop_test(tc, deferred_until_ready, 0, ODP_FAULT_MODELS);
+	tcase_add_test(tc, rnr_without_latency_defers_once);
+	tcase_add_test(tc, sync_with_latency_says_so);
+	tcase_add_test(tc, model_of_one_mr);
+	tcase_add_test(tc, invalidation_voids_pending);
+	tcase_add_test(tc, deferred_failure);
+	tcase_add_test(tc, fault_queue_is_bounded);
+	tcase_add_test(tc, third_access_faults);
+	tcase_add_test(tc, script_of_models_and_errors);
+	tc = tcase(s, "tables");
+	tcase_add_test(tc, least_recently_used_goes);
+	tcase_add_loop_test(tc, access_larger_than_the_bound, 0, 2);
+	tcase_add_test(tc, bound_has_a_bound);
+	tcase_add_test(tc, snapshot_takes_what_is_there);
+	tcase_add_test(tc, hugetlb_pages);
+	tcase_add_test(tc, implicit_is_everywhere);
+	tcase_add_test(tc, report_keeps_the_last);
+	tcase_add_test(tc, watched_until_the_end);
+	return util_run(s);
+}
