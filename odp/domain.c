@@ -13,8 +13,7 @@
 
 #include "odp/guard.h"
 
-/* --- invalidations
- * ------------------------------------------------------------------------ */
+/* --- invalidations ----------------------------------------------------------- */
 
 /* Leave an invalidation for whoever has the lock next. Never waits. */
 static void inval_push(struct inval *q, uintptr_t first, uintptr_t last)
@@ -148,8 +147,7 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
 	inval_kick(dom);
 }
 
-/* --- events of the monitor
- * ---------------------------------------------------------------- */
+/* --- events of the monitor --------------------------------------------------- */
 
 static void monitor_begin(void *arg)
 {
@@ -196,8 +194,7 @@ static const struct uffd_hooks monitor_hooks = {
     .needed = monitor_needed,
 };
 
-/* --- life
- * --------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------- */
 
 static int domain_init_os(struct odp_domain *dom, const struct odp_os *os, void *os_arg)
 {
@@ -316,8 +313,7 @@ void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
 	dom_unlock(dom);
 }
 
-/* --- counters
- * ----------------------------------------------------------------------------- */
+/* --- counters ---------------------------------------------------------------- */
 
 static void counters_add(struct odp_counters *sum, const struct odp_counters *c)
 {
@@ -381,8 +377,7 @@ void odp_domain_reset_counters(struct odp_domain *dom)
 	dom_unlock(dom);
 }
 
-/* --- the registry
- * ------------------------------------------------------------------------- */
+/* --- the registry ------------------------------------------------------------ */
 
 static void info_read(const struct odp_mr *mr, struct odp_mr_info *info)
 {

@@ -46,8 +46,7 @@
 
 #define ALWAYS_THIS_TLS __attribute__((tls_model("initial-exec")))
 
-/* --- system calls
- * ------------------------------------------------------------------------- */
+/* --- system calls ------------------------------------------------------------ */
 
 /* struct kernel_sigaction of rt_sigaction(2); the mask is 64 bits */
 struct ksigaction {
@@ -96,8 +95,7 @@ static uint64_t sigbit(int sig)
 
 #define GUARD_SIGNALS (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1))
 
-/* --- the application's actions
- * ------------------------------------------------------------ */
+/* --- the application's actions ----------------------------------------------- */
 
 /*
  * struct chain - what the application wants done with SIGSEGV (0) and SIGBUS (1)
@@ -160,8 +158,7 @@ static void chain_unlock(uint64_t old)
 	sys_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* --- state of a thread
- * -------------------------------------------------------------------- */
+/* --- state of a thread ------------------------------------------------------- */
 
 /* Did this thread unblock the two signals? */
 static ALWAYS_THIS_TLS __thread bool thread_ready;
@@ -180,8 +177,7 @@ static inline void guard_enter(void)
 		thread_prepare();
 }
 
-/* --- the guarded routines
- * ----------------------------------------------------------------- */
+/* --- the guarded routines ---------------------------------------------------- */
 
 #ifndef GUARD_SETJMP
 
@@ -371,8 +367,7 @@ int guard_touch(uintptr_t addr, size_t len, int write)
 	return rc;
 }
 
-/* --- the handler
- * -------------------------------------------------------------------------- */
+/* --- the handler ------------------------------------------------------------- */
 
 static void set_default(int sig)
 {
@@ -463,8 +458,7 @@ guard_handler(int sig, siginfo_t *info, void *ctx)
 	errno = err;
 }
 
-/* --- installation
- * ------------------------------------------------------------------------- */
+/* --- installation ------------------------------------------------------------ */
 
 static void to_user(const struct ksigaction *k, struct sigaction *u)
 {

@@ -47,8 +47,7 @@
  */
 #define ODP_MAX_RETRIES 1000
 
-/* --- invalidations
- * ------------------------------------------------------------------------ */
+/* --- invalidations ----------------------------------------------------------- */
 
 #define INVAL_SLOTS    48
 #define INVAL_READING  (1ull << 63) /* the monitor reads: wait */
@@ -69,8 +68,7 @@ struct inval {
 	} slot[INVAL_SLOTS];
 };
 
-/* --- MRs
- * ---------------------------------------------------------------------------------- */
+/* --- MRs --------------------------------------------------------------------- */
 
 /*
  * struct inflight - a fault that is being resolved, on the stack of the thread that does

@@ -13,8 +13,7 @@
 
 #include "odp/guard.h"
 
-/* --- life
- * --------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------- */
 
 static int check_attr(const struct odp_mr_attr *a)
 {
@@ -209,8 +208,7 @@ size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t ma
 	return n;
 }
 
-/* --- accesses
- * ----------------------------------------------------------------------------- */
+/* --- accesses ---------------------------------------------------------------- */
 
 /* Are all pages there, and may that be believed? */
 static inline bool mr_hit(const struct odp_mr *mr, uintptr_t addr, size_t len,

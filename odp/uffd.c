@@ -63,11 +63,20 @@
 #define REGISTER_TURNS 4
 
 /*
+ * struct area - a mapping as it was when it was registered; the program may have split
+ * it, unmapped parts and mapped others there since
+ */
+struct area {
+	uintptr_t start, end;
+};
+
+/*
  * struct uffd
  * @fd:		-1 once the monitor has ended
  * @stop:	eventfd that ends the monitor
  * @gone:	times that something was unmapped
  * @lock:	of uffd_watch() and uffd_unwatch(); never the monitor's
+ * @area, @n_areas: what was registered and not given back, under the lock
  * @slot:	ranges that are registered; @end 0: none
  * @next:	slot to be used next
  */
@@ -83,10 +92,11 @@ struct uffd {
 		_Atomic uintptr_t start, end;
 	} slot[SLOTS];
 	unsigned int next;
+	struct area *area;
+	size_t n_areas;
 };
 
-/* --- what is registered
- * ------------------------------------------------------------------- */
+/* --- what is registered ------------------------------------------------------ */
 
 static void slots_forget(struct uffd *u, uintptr_t first, uintptr_t last)
 {
@@ -137,6 +147,26 @@ static bool slots_cover(struct uffd *u, uintptr_t first, uintptr_t last)
 	return true;
 }
 
+/* Under u->lock. Remember what is to be given back. 0 or -ENOMEM */
+static int area_add(struct uffd *u, const struct vma *vma)
+{
+	struct area *more;
+
+	for (size_t i = 0; i < u->n_areas; i++)
+		if (u->area[i].start <= vma->start && vma->end <= u->area[i].end)
+			return 0;
+	/* room for a power of two */
+	if (!(u->n_areas & (u->n_areas - 1))) {
+		more =
+		    realloc(u->area, (u->n_areas ? 2 * u->n_areas : 1) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		u->area = more;
+	}
+	u->area[u->n_areas++] = (struct area){vma->start, vma->end};
+	return 0;
+}
+
 static int register_range(struct uffd *u, const struct vma *vma)
 {
 	struct uffdio_register r = {
@@ -153,8 +183,10 @@ static int register_vma(struct uffd *u, struct maps *maps, struct vma *vma)
 	for (unsigned int turn = 0; turn < REGISTER_TURNS; turn++) {
 		uint64_t gone = atomic_load(&u->gone);
 		struct vma now;
-		int rc = register_range(u, vma);
+		int rc = area_add(u, vma);
 
+		if (!rc)
+			rc = register_range(u, vma);
 		if (!maps_find(maps, vma->start, &now))
 			return rc;
 		if (now.start == vma->start && now.end == vma->end) {
@@ -198,35 +230,57 @@ int uffd_watch(struct uffd *u, uintptr_t addr, size_t len)
 	return err;
 }
 
+/* Under u->lock. Mappings that were never registered are no error. */
+static void area_give_back(struct uffd *u, struct maps *maps, const struct area *a)
+{
+	struct vma vma;
+
+	for (uintptr_t p = a->start; p < a->end && maps_find(maps, p, &vma);
+	     p = vma.end) {
+		struct uffdio_range r;
+
+		if (vma.start >= a->end)
+			break;
+		r.start = vma.start > a->start ? vma.start : a->start;
+		r.len = (vma.end < a->end ? vma.end : a->end) - r.start;
+		sys_ioctl(u->fd, UFFDIO_UNREGISTER, &r);
+	}
+}
+
 void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 {
 	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
 	struct maps maps;
-	struct vma vma;
 
 	pthread_mutex_lock(&u->lock);
 	if (u->fd < 0 || maps_open(&maps)) {
 		pthread_mutex_unlock(&u->lock);
 		return;
 	}
-	while (addr <= last && maps_find(&maps, addr, &vma) && vma.start <= last) {
-		struct uffdio_range r = {.start = vma.start, .len = vma.end - vma.start};
+	for (size_t i = 0; i < u->n_areas;) {
+		struct area a = u->area[i];
 
+		if (a.start > last || a.end <= addr) {
+			i++;
+			continue;
+		}
 		/*
 		 * Forget it before asking: an MR that comes after the question does not
 		 * find it, and registers it anew behind our lock.
 		 */
-		slots_forget(u, vma.start, vma.end - 1);
-		if (!u->hooks->needed(u->arg, vma.start, vma.end - 1))
-			sys_ioctl(u->fd, UFFDIO_UNREGISTER, &r);
-		addr = vma.end;
+		slots_forget(u, a.start, a.end - 1);
+		if (u->hooks->needed(u->arg, a.start, a.end - 1)) {
+			i++;
+			continue;
+		}
+		area_give_back(u, &maps, &a);
+		u->area[i] = u->area[--u->n_areas];
 	}
 	maps_close(&maps);
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* --- the monitor
- * -------------------------------------------------------------------------- */
+/* --- the monitor ------------------------------------------------------------- */
 
 static void handle(struct uffd *u, const struct uffd_msg *m)
 {
@@ -297,8 +351,7 @@ static void *monitor(void *arg)
 	return NULL;
 }
 
-/* --- life
- * --------------------------------------------------------------------------------- */
+/* --- life -------------------------------------------------------------------- */
 
 static int open_fd(void)
 {
@@ -401,6 +454,7 @@ void uffd_close(struct uffd *u)
 	pthread_join(u->monitor, NULL);
 	sys_close(u->stop);
 	pthread_mutex_destroy(&u->lock);
+	free(u->area);
 	free(u);
 }
 

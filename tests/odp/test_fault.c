@@ -48,8 +48,7 @@ static uint8_t state_of(unsigned int page)
 	return map;
 }
 
-/* --- counting
- * ----------------------------------------------------------------------------- */
+/* --- counting ---------------------------------------------------------------- */
 
 START_TEST(cold_then_warm)
 {
@@ -237,8 +236,7 @@ START_TEST(fault_in_is_no_access)
 }
 END_TEST
 
-/* --- invalidation
- * ------------------------------------------------------------------------- */
+/* --- invalidation ------------------------------------------------------------ */
 
 START_TEST(invalidate_counts_events_and_pages)
 {
@@ -400,8 +398,7 @@ START_TEST(invalidate_finds_its_mrs)
 }
 END_TEST
 
-/* --- models
- * ------------------------------------------------------------------------------- */
+/* --- models ------------------------------------------------------------------ */
 
 START_TEST(deferred_until_ready)
 {
@@ -538,8 +535,7 @@ START_TEST(fault_queue_is_bounded)
 }
 END_TEST
 
-/* --- scripts
- * ------------------------------------------------------------------------------ */
+/* --- scripts ----------------------------------------------------------------- */
 
 START_TEST(third_access_faults)
 {
@@ -584,8 +580,7 @@ START_TEST(script_of_models_and_errors)
 }
 END_TEST
 
-/* --- eviction
- * ----------------------------------------------------------------------------- */
+/* --- eviction ---------------------------------------------------------------- */
 
 START_TEST(least_recently_used_goes)
 {
@@ -657,8 +652,7 @@ START_TEST(bound_has_a_bound)
 }
 END_TEST
 
-/* --- snapshot, hugetlb, implicit
- * ---------------------------------------------------------- */
+/* --- snapshot, hugetlb, implicit --------------------------------------------- */
 
 START_TEST(snapshot_takes_what_is_there)
 {
@@ -741,8 +735,7 @@ START_TEST(implicit_is_everywhere)
 }
 END_TEST
 
-/* --- the report
- * --------------------------------------------------------------------------- */
+/* --- the report -------------------------------------------------------------- */
 
 struct report {
 	unsigned int live, gone, last_key;

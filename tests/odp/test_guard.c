@@ -30,8 +30,7 @@ static void init(void)
 	ck_assert_int_eq(guard_init(), 0);
 }
 
-/* --- copies
- * ------------------------------------------------------------------------------- */
+/* --- copies ------------------------------------------------------------------ */
 
 START_TEST(copies_like_memcpy)
 {
@@ -156,8 +155,7 @@ START_TEST(blocked_signals_do_not_kill)
 }
 END_TEST
 
-/* --- the application's actions
- * ------------------------------------------------------------ */
+/* --- the application's actions ----------------------------------------------- */
 
 static void on_info(int sig, siginfo_t *info, void *ctx)
 {
