@@ -204,6 +204,12 @@ static void take_length(const struct emu_qp *qp, uint32_t index,
 		w->length = (uint32_t)length;
 }
 
+/* A datagram is one packet; UD has no path MTU, the port's counts (10.2.4.2) */
+static uint32_t ud_mtu(const struct emu_qp *qp)
+{
+	return 128u << qp->hca->mtu;
+}
+
 static void check_limits(const struct emu_qp *qp, struct tr_wqe *w)
 {
 	switch (w->kind) {
@@ -214,7 +220,7 @@ static void check_limits(const struct emu_qp *qp, struct tr_wqe *w)
 		w->length = 8;
 		break;
 	case WQE_SEND:
-		if (qp->type == IBV_QPT_UD && w->length > qp->mtu)
+		if (qp->type == IBV_QPT_UD && w->length > ud_mtu(qp))
 			fail(w, IBV_WC_LOC_LEN_ERR);
 		break;
 	default:
@@ -230,7 +236,7 @@ static uint32_t count_psns(const struct emu_qp *qp, const struct tr_wqe *w)
 {
 	if (wqe_local(w))
 		return 0;
-	if (w->kind == WQE_FLUSH || w->length == 0)
+	if (w->kind == WQE_FLUSH || w->length == 0 || qp->type == IBV_QPT_UD)
 		return 1;
 	return (uint32_t)(((uint64_t)w->length + qp->mtu - 1) / qp->mtu);
 }
