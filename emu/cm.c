@@ -793,7 +793,7 @@ static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
 		return;
 	c->qp_type = type;
 	conn_from_peer(c, m, path);
-	ret = cm->ops->request(cm->arg, c, m, path);
+	ret = cm->ops->request(cm->arg, port->dev, c, m, path);
 	if (!ret) {
 		c->owned = true;
 		emu_cm_delay(c);
@@ -964,7 +964,7 @@ static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	c->path =
 	    (struct net_path){.src = path->dst, .dst = path->src, .tclass = path->tclass};
 	cm_conn_index_peer(c);
-	ret = cm->ops->request(cm->arg, c, m, path);
+	ret = cm->ops->request(cm->arg, port->dev, c, m, path);
 	if (!ret)
 		c->owned = true;
 	else if (ret == -ENOMEM)

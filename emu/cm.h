@@ -26,7 +26,7 @@ struct emu_cm_conn;
  * A communication ID names the process too, so that the messages of a connection find it
  * among those that share an address: its upper bits are the process's slot.
  */
-#define EMU_CM_SLOT_BITS 12
+#define EMU_CM_SLOT_BITS 10
 #define EMU_CM_ID_BITS	 (32 - EMU_CM_SLOT_BITS)
 
 static inline uint32_t emu_cm_slot_of(uint32_t comm_id)
@@ -96,8 +96,8 @@ enum emu_cm_event_type {
 struct emu_cm_ops {
 	void (*tx)(void *arg, void *dev, const struct net_path *path,
 		   const uint8_t mad[CM_MAD_LEN]);
-	int (*request)(void *arg, struct emu_cm_conn *conn, const struct cm_msg *msg,
-		       const struct net_path *path);
+	int (*request)(void *arg, void *dev, struct emu_cm_conn *conn,
+		       const struct cm_msg *msg, const struct net_path *path);
 	void (*event)(void *arg, void *cookie, enum emu_cm_event_type type,
 		      const struct cm_msg *msg);
 };

@@ -135,7 +135,7 @@ static void act(struct peer *p, struct emu_cm_conn *c)
 	}
 }
 
-static int on_request(void *arg, struct emu_cm_conn *c, const struct cm_msg *m,
+static int on_request(void *arg, void *dev, struct emu_cm_conn *c, const struct cm_msg *m,
 		      const struct net_path *path)
 {
 	struct peer *p = arg;
@@ -707,7 +707,7 @@ START_TEST(random_messages)
 		mad[16] = 0;
 		mad[17] = (uint8_t)(0x10 + rnd(w, 12));
 		if (rnd(w, 2)) /* the right IDs, but not the right QP */
-			memcpy(mad + 28, (const uint8_t[]){0, 0x20, 0, 7}, 4);
+			memcpy(mad + 28, (const uint8_t[]){0, 0x80, 0, 7}, 4);
 		emu_cm_rx(w->peer[1].cm, &w->peer[1].port, &path_ab, mad,
 			  rnd(w, 8) ? 256 : rnd(w, 256));
 		w->n_flight = 0;

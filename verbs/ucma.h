@@ -1,0 +1,15 @@
+/*
+ * ucma.h - /dev/infiniband/rdma_cm, as far as other files know it.
+ */
+#ifndef URXE_VERBS_UCMA_H
+#define URXE_VERBS_UCMA_H
+
+/*
+ * ucma_open - what open(2) of the device does: a new event channel
+ * @flags: of open(2); O_NONBLOCK and O_CLOEXEC matter
+ *
+ * The descriptor, or -errno.
+ */
+int ucma_open(int flags);
+
+#endif
