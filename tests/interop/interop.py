@@ -182,6 +182,10 @@ def main():
         guest.wait_ready()
         suite = Suite(guest, netns, urxe)
         run_cases(suite)
+    except (ConnectionError, TimeoutError) as e:
+        with open(os.path.join(work, "console.log"), errors="replace") as console:
+            print(f"FAILED {e}; the end of its console:\n    | " + "    | ".join(console.readlines()[-40:]))
+        return 1
     finally:
         if guest:
             guest.close()
