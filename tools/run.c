@@ -55,8 +55,7 @@ static void print_help(FILE *out)
 	    out);
 }
 
-/* --- settings
- * --------------------------------------------------------------------------- */
+/* --- settings -------------------------------------------------------------- */
 
 static void make_long_options(struct option *lo)
 {
@@ -175,8 +174,7 @@ static int read_devices(struct options *o, struct sysfs_device *devs)
 	return 0;
 }
 
-/* --- the program's environment
- * ---------------------------------------------------------- */
+/* --- the program's environment --------------------------------------------- */
 
 static bool is_ours(const char *lib, size_t len)
 {
@@ -258,8 +256,7 @@ static int prepare(struct options *o, const struct sysfs_device *devs,
 	return 0;
 }
 
-/* --- the run
- * ---------------------------------------------------------------------------- */
+/* --- the run --------------------------------------------------------------- */
 
 /* End as the program ended, so that a shell sees the same. */
 static void die_by(int sig)

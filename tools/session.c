@@ -8,21 +8,24 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/tools.h"
 
-#define LINGER_MAX 64 /* processes that are waited for at a time */
+#define NAME	      "urxe-XXXXXX"
+#define STALE_SECONDS 60
+#define LINGER_MAX    64 /* processes that are waited for at a time */
 
 static int make_in(struct session *s, const char *parent)
 {
-	int n = snprintf(s->dir, sizeof(s->dir), "%s/urxe-XXXXXX", parent);
+	int n = snprintf(s->dir, sizeof(s->dir), "%s/" NAME, parent);
 
-	/* Sockets below it must have names that fit, and LD_PRELOAD no colons or spaces.
-	 */
+	/* sockets below it need short names, LD_PRELOAD no colons or spaces */
 	if (n > 80 || *parent != '/' || strpbrk(parent, ": "))
 		return -EINVAL;
 	return mkdtemp(s->dir) ? 0 : -errno;
@@ -43,22 +46,6 @@ static int make_somewhere(struct session *s)
 	}
 	usage_error("cannot make a directory in /tmp: %s", strerror(-err));
 	return err;
-}
-
-int session_create(struct session *s)
-{
-	char path[sizeof(s->dir) + 8];
-	int err = make_somewhere(s);
-
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "%s/stat", s->dir);
-	if (mkdir(path, 0700)) {
-		err = -errno;
-		usage_error("%s: %s", path, strerror(errno));
-		return err;
-	}
-	return 0;
 }
 
 /* Remove what is in the directory @fd, which is closed. */
@@ -86,15 +73,62 @@ static void empty(int fd)
 
 void session_remove(const struct session *s)
 {
-	int fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0)
-		empty(fd);
+	empty(s->lock);
 	rmdir(s->dir);
 }
 
-/* --- descendants that outlive the program
- * ------------------------------------------------ */
+/*
+ * What a run left behind that was killed by SIGKILL: nobody holds the lock. A directory
+ * that is so new may not be locked yet.
+ */
+static void remove_stale(const char *parent)
+{
+	DIR *d = opendir(parent);
+	time_t old = time(NULL) - STALE_SECONDS;
+	struct session s;
+	struct dirent *e;
+	struct stat st;
+
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, "urxe-", 5) || strlen(e->d_name) != strlen(NAME))
+			continue;
+		if (snprintf(s.dir, sizeof(s.dir), "%s/%s", parent, e->d_name) >=
+		    (int)sizeof(s.dir))
+			continue;
+		s.lock = open(s.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (s.lock < 0)
+			continue;
+		if (fstat(s.lock, &st) == 0 && st.st_uid == geteuid() &&
+		    st.st_mtime < old && flock(s.lock, LOCK_EX | LOCK_NB) == 0)
+			session_remove(&s);
+		else
+			close(s.lock);
+	}
+	if (d)
+		closedir(d);
+}
+
+int session_create(struct session *s)
+{
+	char path[sizeof(s->dir) + 8];
+	int err = make_somewhere(s);
+
+	if (err)
+		return err;
+	s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/stat", s->dir);
+	if (s->lock < 0 || flock(s->lock, LOCK_EX) || mkdir(path, 0700)) {
+		err = -errno;
+		usage_error("%s: %s", s->dir, strerror(errno));
+		return err;
+	}
+	*strrchr(path, '/') = '\0';
+	*strrchr(path, '/') = '\0';
+	remove_stale(path);
+	return 0;
+}
+
+/* --- descendants that outlive the program ---------------------------------- */
 
 /* Has the process of this /proc entry the variable @want in its environment? */
 static bool has_variable(int proc, const char *pid, const char *want)
@@ -171,7 +205,9 @@ void session_linger(const struct session *s)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (chdir("/"))
 		_exit(1);
-	close_range(0, ~0u, 0);
+	/* all but the lock */
+	close_range(0, (unsigned int)s->lock - 1, 0);
+	close_range((unsigned int)s->lock + 1, ~0u, 0);
 	linger(s);
 	_exit(0);
 }

@@ -36,9 +36,11 @@ int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /*
  * struct session - the private directory of one run
  * @dir:	holds the generated sysfs tree and the sockets of `urxe stat`
+ * @lock:	the directory itself, locked (flock) as long as somebody will remove it
  */
 struct session {
 	char dir[200]; /* the sockets' names must fit into sockaddr_un */
+	int lock;
 };
 
 /* session_create - 0, or -errno with a line on stderr */

@@ -45,8 +45,7 @@ static __attribute__((format(printf, 3, 4))) int bad(char *err, size_t errlen,
 	return -EINVAL;
 }
 
-/* --- texts
- * ------------------------------------------------------------------------------ */
+/* --- texts ----------------------------------------------------------------- */
 
 static int take_text(char *dst, size_t size, const char *value, char *err, size_t errlen)
 {
@@ -158,8 +157,7 @@ static bool format_shm_dir(const struct options *o, char *buf, size_t len)
 	return give_text(o->shm_dir, buf, len);
 }
 
-/* --- devices
- * ---------------------------------------------------------------------------- */
+/* --- devices --------------------------------------------------------------- */
 
 /* Names that can stand in a path of sysfs and in a list of ours */
 static bool name_ok(const char *s, size_t len)
@@ -231,8 +229,7 @@ static bool format_device(const struct options *o, char *buf, size_t len)
 	return o->n_devices;
 }
 
-/* --- on-demand paging
- * ------------------------------------------------------------------- */
+/* --- on-demand paging ------------------------------------------------------ */
 
 static int parse_model(struct options *o, const char *v, char *err, size_t errlen)
 {
@@ -360,8 +357,7 @@ static bool format_script(const struct options *o, char *buf, size_t len)
 	return give_text(o->odp_script, buf, len);
 }
 
-/* --- the table
- * -------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------- */
 
 static const struct row rows[] = {
     {{"device", "URXE_DEVICE", "NAME=IFACE", NULL, true,

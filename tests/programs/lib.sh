@@ -22,7 +22,7 @@ CASE=
 cleanup() {
 	local pid
 	for pid in "${PIDS[@]}"; do
-		kill "$pid" 2>/dev/null
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
 	done
 	rm -rf "$WORK"
 }
@@ -66,10 +66,22 @@ finish() {
 	exit $FAILED
 }
 
-# urun [option...] -- COMMAND... - under urxe, with a time limit, in the world of the test
+# run_line [option...] -- COMMAND... - sets LINE: under urxe, with a time limit, in the world of
+# the test. "${LINE[@]}" & is one process, and $! its id: to end that ends all below it.
+run_line() {
+	# shellcheck disable=SC2206
+	LINE=(timeout -k 5 $LIMIT $PREFIX "$URXE" run "${DEVICE[@]}" "$@")
+}
+
+# urun [option...] -- COMMAND... - the same in the foreground
 urun() {
-	# shellcheck disable=SC2086
-	timeout -k 5 $LIMIT $PREFIX "$URXE" run "${DEVICE[@]}" "$@"
+	run_line "$@"
+	"${LINE[@]}"
+}
+
+# program_of PID - the process of the program below a LINE: timeout, urxe, program
+program_of() {
+	pgrep -P "$(pgrep -P "$1")"
 }
 
 # expect_line FILE REGEX - as a condition
@@ -86,7 +98,8 @@ start_server() {
 	local name=$1
 	shift
 	PORT=$(free_port)
-	urun "${SERVER_OPTIONS[@]}" -- "$@" -p "$PORT" >"$WORK/$name.server" 2>&1 &
+	run_line "${SERVER_OPTIONS[@]}" -- "$@" -p "$PORT"
+	"${LINE[@]}" >"$WORK/$name.server" 2>&1 &
 	SERVER=$!
 	PIDS+=("$SERVER")
 	wait_listening "$PORT" "$SERVER" 30
