@@ -266,6 +266,24 @@ static int remote_get(struct tr_qp *t, const struct remote *r, uint32_t srqn,
 
 /* --- SEND ------------------------------------------------------------------------- */
 
+/*
+ * The message is longer than the receive buffer (9.9.3). Reliable: class C. Unreliable,
+ * class D: it is dropped, and the receive WQE serves the next message; class E, from an
+ * SRQ: the WQE completes in error, and the QP goes on.
+ */
+static enum resp_verdict too_long(struct tr_qp *t)
+{
+	struct ib_uverbs_wc wc = {.status = IBV_WC_LOC_LEN_ERR, .opcode = IBV_WC_RECV};
+
+	if (tr_reliable(t->qp)) {
+		report(t, IBV_WC_LOC_LEN_ERR, IBV_WC_RECV);
+		return V_INVALID;
+	}
+	if (t->qp->srq)
+		resp_complete_recv(t, &wc, true);
+	return t->resp.state == RESP_OFF ? V_GONE : V_DROP;
+}
+
 enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t len)
 {
 	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
@@ -279,10 +297,8 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 	};
 	int err;
 
-	if (len > resp->rwqe->length - resp->rlen) {
-		report(t, IBV_WC_LOC_LEN_ERR, IBV_WC_RECV);
-		return V_INVALID;
-	}
+	if (len > resp->rwqe->length - resp->rlen)
+		return too_long(t);
 	err = len ? sg_write(&sg, &resp->rcur, data, len,
 			     resp->rwqe->length - resp->rlen - len, &acc)
 		  : 0;
@@ -1124,7 +1140,7 @@ enum tr_step resp_run(struct tr_qp *t, uint32_t *budget)
 /* --- the end
  * ---------------------------------------------------------------------------------- */
 
-void resp_flush_rq(struct tr_qp *t)
+bool resp_flush_rq(struct tr_qp *t)
 {
 	struct ib_uverbs_wc wc = {
 	    .status = IBV_WC_WR_FLUSH_ERR,
@@ -1133,15 +1149,18 @@ void resp_flush_rq(struct tr_qp *t)
 	    .port_num = EMU_PORT,
 	};
 	struct emu_recv_wqe wqe;
+	bool any = false;
 	uint32_t n;
 
 	if (!t->qp->rq.buf)
-		return;
+		return false;
 	for (n = ring_count_from(&t->qp->rq, t->qp->rq.local);
 	     n && emu_rq_take(t->qp, &wqe) != -ENOENT; n--) {
 		wc.wr_id = wqe.wr_id;
 		emu_cq_post(t->qp->recv_cq, &wc, true);
+		any = true;
 	}
+	return any;
 }
 
 /* 10.3.1: everything that the receive queue has is flushed; an SRQ keeps its own */

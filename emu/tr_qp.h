@@ -22,6 +22,7 @@
 #define TR_BURST	32u  /* packets in one turn of a QP */
 #define TR_RUN_BUDGET	256u /* packets in one tr_run() */
 #define TR_RUN_TIMERS	64u  /* timers fired in one tr_run() */
+#define TR_RUN_FLUSH	16u  /* receive queues in ERR looked at in one tr_run() */
 #define TR_INFLIGHT_MIN 16u
 #define TR_INFLIGHT_MAX 256u /* WQEs taken from the ring and not complete */
 #define TR_HELD_MAX	256u /* packets that wait for a slow page fault */
@@ -341,8 +342,9 @@ int resp_init(struct tr_qp *t);
 void resp_reset(struct tr_qp *t);
 void resp_start(struct tr_qp *t);
 void resp_flush(struct tr_qp *t);
-/* Complete what the application posts to a receive queue in ERR. */
-void resp_flush_rq(struct tr_qp *t);
+/* Complete what the application posts to a receive queue in ERR. True if there was
+ * something. */
+bool resp_flush_rq(struct tr_qp *t);
 void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	     uint32_t info, const uint8_t *payload, uint32_t len);
 /*

@@ -109,18 +109,20 @@ static void flush_del(struct tr_qp *t)
 		tr->flush_last = t->flush_prev;
 }
 
-/* One of them, the one that waited longest: the cost does not grow with their number */
-static void flush_one(struct emu_transport *tr)
+/* Those that waited longest, a bounded number. True if there was something. */
+static bool flush_some(struct emu_transport *tr)
 {
-	struct tr_qp *t = tr->flush_last;
+	struct tr_qp *t = tr->flush_last, *next;
+	bool any = false;
+	uint32_t n;
 
-	if (!t)
-		return;
-	if (tr->flush != t) {
+	for (n = 0; t && n < TR_RUN_FLUSH; n++, t = next) {
+		next = t->flush_prev;
+		any |= resp_flush_rq(t);
 		flush_del(t);
 		flush_add(t);
 	}
-	resp_flush_rq(t);
+	return any;
 }
 
 /* --- a QP's part ------------------------------------------------------------------- */
@@ -298,7 +300,7 @@ bool tr_run(struct emu_hca *hca)
 	enum tr_step step;
 	struct tr_qp *t;
 
-	flush_one(tr);
+	more |= flush_some(tr);
 	while (budget && turns-- && (t = tr->ready)) {
 		/* so that what happens meanwhile can put it back */
 		ready_del(tr, t);
