@@ -3,7 +3,8 @@
  *
  * - poll_cq, start_poll: a thread that polls an empty CQ takes a turn in driving the HCA,
  * so that a message is received by who waits for it, without a hop between threads;
- * - advise_mr: librxe has none before rdma-core v60.
+ * - advise_mr: librxe has none before rdma-core v60;
+ * - XRC, rereg_mr: librxe has none (xrc.c).
  *
  * The operations that are wrapped are the provider's, the same for all of its contexts; a
  * process may hold several providers' libraries (bundles bring their own), so there are a
@@ -17,17 +18,22 @@
 
 #include "verbs/interpose.h"
 #include "verbs/uverbs.h"
+#include "verbs/xrc.h"
 
 #define PLACES 4
 
 typedef int (*poll_fn)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 typedef struct ibv_cq_ex *(*create_cq_ex_fn)(struct ibv_context *context,
 					     struct ibv_cq_init_attr_ex *attr);
+typedef int (*post_fn)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		       struct ibv_send_wr **bad);
 typedef int (*start_poll_fn)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 
 static poll_fn poll_orig[PLACES];
 static create_cq_ex_fn create_cq_ex_orig[PLACES];
 static start_poll_fn start_poll_orig[PLACES];
+static post_fn post_orig[PLACES];
+static xrc_create_qp_ex_fn create_qp_ex_orig[PLACES];
 
 /* The place that holds @fn, or a free one that does from now on; -1: none left */
 static int place_for(void *places, void *fn)
@@ -81,6 +87,20 @@ static struct ibv_cq_ex *create_hooked(create_cq_ex_fn orig, struct ibv_context 
 	return cq;
 }
 
+static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad)
+{
+	return qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_send(qp, wr, bad)
+					       : orig(qp, wr, bad);
+}
+
+static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context *context,
+				    struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->qp_type == IBV_QPT_XRC_RECV ? xrc_create_target(orig, context, attr)
+						 : orig(context, attr);
+}
+
 #define PLACE(i)                                                                         \
 	static int poll_##i(struct ibv_cq *cq, int n, struct ibv_wc *wc)                 \
 	{                                                                                \
@@ -94,6 +114,21 @@ static struct ibv_cq_ex *create_hooked(create_cq_ex_fn orig, struct ibv_context 
 						  struct ibv_cq_init_attr_ex *attr)      \
 	{                                                                                \
 		return create_hooked(create_cq_ex_orig[i], context, attr);               \
+	}                                                                                \
+	static int post_##i(struct ibv_qp *qp, struct ibv_send_wr *wr,                   \
+			    struct ibv_send_wr **bad)                                    \
+	{                                                                                \
+		return post_any(post_orig[i], qp, wr, bad);                              \
+	}                                                                                \
+	static struct ibv_qp *create_qp_ex_##i(struct ibv_context *context,              \
+					       struct ibv_qp_init_attr_ex *attr)         \
+	{                                                                                \
+		return create_qp_any(create_qp_ex_orig[i], context, attr);               \
+	}                                                                                \
+	static struct ibv_qp *open_qp_##i(struct ibv_context *context,                   \
+					  struct ibv_qp_open_attr *attr)                 \
+	{                                                                                \
+		return xrc_open_target(create_qp_ex_orig[i], context, attr);             \
 	}
 
 PLACE(0)
@@ -106,6 +141,13 @@ static const start_poll_fn start_poll_hooked[PLACES] = {start_poll_0, start_poll
 							start_poll_2, start_poll_3};
 static const create_cq_ex_fn create_cq_ex_hooked[PLACES] = {
     create_cq_ex_0, create_cq_ex_1, create_cq_ex_2, create_cq_ex_3};
+
+static const post_fn post_hooked[PLACES] = {post_0, post_1, post_2, post_3};
+static const xrc_create_qp_ex_fn create_qp_ex_hooked[PLACES] = {
+    create_qp_ex_0, create_qp_ex_1, create_qp_ex_2, create_qp_ex_3};
+static struct ibv_qp *(*const open_qp_hooked[PLACES])(struct ibv_context *,
+						      struct ibv_qp_open_attr *) = {
+    open_qp_0, open_qp_1, open_qp_2, open_qp_3};
 
 static void hook_cq_ex(struct ibv_cq_ex *cq)
 {
@@ -150,6 +192,26 @@ static void hook_extended(struct verbs_context *vctx)
 	}
 }
 
+/* All of XRC or nothing: a part of it would only mislead. */
+static void hook_xrc(struct verbs_context *vctx)
+{
+	struct ibv_context *context = &vctx->context;
+	int i, j;
+
+	if (!vctx->create_qp_ex || !vctx->create_srq_ex)
+		return;
+	i = place_for(create_qp_ex_orig, (void *)vctx->create_qp_ex);
+	j = place_for(post_orig, (void *)context->ops.post_send);
+	if (i < 0 || j < 0)
+		return;
+	vctx->create_qp_ex = create_qp_ex_hooked[i];
+	vctx->open_qp = open_qp_hooked[i];
+	context->ops.post_send = post_hooked[j];
+	vctx->open_xrcd = xrc_open_xrcd;
+	vctx->close_xrcd = xrc_close_xrcd;
+	vctx->get_srq_num = xrc_get_srq_num;
+}
+
 void context_hook(struct ibv_context *context)
 {
 	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
@@ -163,8 +225,11 @@ void context_hook(struct ibv_context *context)
 	if (i >= 0)
 		context->ops.poll_cq = poll_hooked[i];
 	vctx = verbs_get_ctx(context);
-	if (vctx)
-		hook_extended(vctx);
+	if (!vctx)
+		return;
+	hook_extended(vctx);
+	if (has_member(vctx, offsetof(struct verbs_context, open_qp)))
+		hook_xrc(vctx);
 }
 
 /*
@@ -206,4 +271,40 @@ INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
 	if (context)
 		context_hook(context);
 	return context;
+}
+
+/* Memory that is registered again would need what only libibverbs can do if fork is safe.
+ */
+static bool fork_matters(int flags)
+{
+	enum ibv_fork_status (*status)(void) = next_verbs("ibv_is_fork_initialized");
+
+	return flags & IBV_REREG_MR_CHANGE_TRANSLATION && status &&
+	       status() == IBV_FORK_ENABLED;
+}
+
+INTERPOSE int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+			   size_t length, int access)
+{
+	int (*next)(struct ibv_mr *, int, struct ibv_pd *, void *, size_t, int) =
+	    next_verbs("ibv_rereg_mr");
+	struct uverbs_context *ctx = uverbs_lookup(mr->context->cmd_fd);
+	int err;
+
+	if (ctx)
+		vfile_put(&ctx->vf);
+	if (!ctx || fork_matters(flags))
+		return next ? next(mr, flags, pd, addr, length, access)
+			    : IBV_REREG_MR_ERR_CMD;
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
+	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)) ||
+	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	err = xrc_rereg_mr(mr, flags, pd, addr, length, access);
+	if (!err)
+		return 0;
+	errno = err;
+	return IBV_REREG_MR_ERR_CMD;
 }

@@ -21,6 +21,7 @@
 
 #include "verbs/interpose.h"
 #include "verbs/sysfs.h"
+#include "verbs/ucma.h"
 #include "verbs/uverbs.h"
 
 /* The C library exports these for fortified programs and declares them nowhere. */
@@ -28,9 +29,6 @@ int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags);
-
-/* The CM's device is of verbs/ucma.c */
-__attribute__((weak)) int ucma_open(int flags);
 
 /* --- attributes that change
  * -------------------------------------------------------------- */
@@ -66,12 +64,9 @@ static bool live_port(void *arg, int dev, struct ibv_port_attr *attr)
 static bool live_counter(void *arg, int dev, const char *name, uint64_t *value)
 {
 	const char *const *names;
-	const uint64_t **values;
 	const uint64_t *v;
-	size_t n;
+	size_t n = emu_hw_counters(live_hca(arg, dev), &names, &v);
 
-	values = &v;
-	n = emu_hw_counters(live_hca(arg, dev), &names, values);
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(names[i], name))
 			continue;
@@ -133,7 +128,7 @@ static int open_node(int node, const char *place, int flags)
 	if (REAL(access)(place, F_OK))
 		return -1;
 	if (node == PATHS_NODE_CM)
-		fd = ucma_open ? ucma_open(flags) : -ENXIO;
+		fd = ucma_open(flags);
 	else
 		fd = uverbs_open((unsigned int)node, flags);
 	if (fd >= 0)

@@ -174,6 +174,15 @@ static void ring_free(struct engine_ring_owner *o, void *ring, size_t bytes,
 	}
 }
 
+void *ring_space_at(struct ring_space *rs, uint64_t offset, size_t len)
+{
+	for (struct ring_arena *a = rs->arenas; a; a = a->next)
+		if (offset >= a->offset && offset < a->offset + a->len &&
+		    len <= a->offset + a->len - offset)
+			return a->map + (offset - a->offset);
+	return NULL;
+}
+
 int ring_space_open(struct ring_space *rs, int *fd)
 {
 	int err;

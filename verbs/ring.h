@@ -29,7 +29,9 @@ struct ring_space {
 
 /* ring_space_open - a new memfd for the application in *@fd; 0 or -errno */
 int ring_space_open(struct ring_space *rs, int *fd);
-/* All rings must be free. */
+/* ring_space_at - our mapping of [@offset, @offset+@len), or NULL */
+void *ring_space_at(struct ring_space *rs, uint64_t offset, size_t len);
+/* Nobody may use a ring any more. */
 void ring_space_close(struct ring_space *rs);
 
 #endif

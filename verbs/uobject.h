@@ -24,6 +24,7 @@ enum uobject_type {
 };
 
 struct xrcd;
+struct xrc_qp;
 
 /* struct uobject_mcast - a group that a QP is attached to */
 struct uobject_mcast {
@@ -34,7 +35,8 @@ struct uobject_mcast {
 /*
  * struct uobject
  * @length, @iova: of an MR, for QUERY_MR
- * @mcast:	of a QP
+ * @mcast, @can_send, @xrc: of a QP: its groups; it was brought to RTS or beyond; what it
+ *shares with others that opened it, if it is an XRC target
  */
 struct uobject {
 	enum uobject_type type;
@@ -54,7 +56,11 @@ struct uobject {
 			uint64_t length;
 			uint64_t iova;
 		};
-		struct uobject_mcast *mcast;
+		struct {
+			struct uobject_mcast *mcast;
+			struct xrc_qp *xrc;
+			bool can_send;
+		};
 	};
 };
 
@@ -63,12 +69,14 @@ struct uobject {
  * @sink:	the cookie that the core gets
  * @comp:	completion events of a CQ
  * @async:	asynchronous events of all
+ * @next_opener: of the same XRC target QP
  */
 struct uevobject {
 	struct uobject base;
 	struct engine_event_sink sink;
 	struct event_source comp;
 	struct event_source async;
+	struct uevobject *next_opener;
 };
 
 /*

@@ -30,6 +30,8 @@ struct uverbs_channel {
 
 /*
  * struct uverbs_context - an open command fd
+ * @empty_ring:	a page where the provider expects a ring that a QP does not have, once
+ *needed
  * @ready:	GET_CONTEXT was done
  * @async:	where events of objects go that name no event file; owned by @channels
  * @channels:	@n_channels of them; those whose descriptor is closed are swept when there
@@ -42,6 +44,8 @@ struct uverbs_context {
 	struct emu_hca *hca;
 	struct ring_space rings;
 	struct uobject_table objects;
+	void *empty_ring;
+	uint64_t empty_ring_offset;
 	bool ready;
 	struct event_channel *async;
 	struct uverbs_channel *channels;
@@ -121,6 +125,7 @@ struct uverbs_qp_args {
 	uint64_t user_handle;
 	enum ibv_qp_type type;
 	uint32_t pd, send_cq, recv_cq, srq, xrcd;
+	uint32_t qpn; /* uverbs_qp_open() */
 	bool has_srq;
 	bool sq_sig_all;
 	struct ibv_qp_cap cap; /* in and out */
@@ -141,6 +146,9 @@ int uverbs_qp_create(struct uverbs_context *ctx, struct uverbs_qp_args *args,
 		     struct uobject **out);
 int uverbs_srq_create(struct uverbs_context *ctx, struct uverbs_srq_args *args,
 		      struct uobject **out);
+/* uverbs_qp_open - another handle for the XRC target QP @args->qpn of @args->xrcd */
+int uverbs_qp_open(struct uverbs_context *ctx, const struct uverbs_qp_args *args,
+		   struct uobject **out);
 int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags,
 		     struct uobject **out);
 
@@ -160,6 +168,22 @@ void uverbs_undo(struct uverbs_context *ctx, struct uobject *o);
 void uverbs_destroy_all(struct uverbs_context *ctx);
 
 struct mminfo uverbs_mminfo(struct emu_ring_info ring);
+/* Where the provider finds the rings of a QP; those that it does not have are a page of
+ * nothing */
+struct rxe_create_qp_resp uverbs_qp_rings(struct uverbs_context *ctx,
+					  const struct uobject *o);
+
+/*
+ * The provider does not know XRC targets. It is asked for an RC QP instead, while this
+ * says what to make of the request that it sends for it (xrc.c). Of the calling thread.
+ */
+struct uverbs_xrc_target {
+	bool pending;
+	bool open; /* an existing one: @qpn */
+	uint32_t xrcd;
+	uint32_t qpn;
+};
+extern __thread struct uverbs_xrc_target uverbs_xrc_target;
 
 /*
  * uverbs_advise_mr - ibv_advise_mr(3). Without the engine lock. @sges is the

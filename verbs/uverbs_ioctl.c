@@ -429,10 +429,7 @@ static int answer_qp(struct request *r, struct uobject *o,
 	    .max_recv_sge = args->cap.max_recv_sge,
 	    .max_inline_data = args->cap.max_inline_data,
 	};
-	const struct rxe_create_qp_resp hw = {
-	    .rq_mi = uverbs_mminfo(emu_qp_rq_ring(o->qp)),
-	    .sq_mi = uverbs_mminfo(emu_qp_sq_ring(o->qp)),
-	};
+	const struct rxe_create_qp_resp hw = uverbs_qp_rings(r->ctx, o);
 	int err = put_hw(r, &hw, sizeof(hw));
 
 	if (!err)

@@ -24,6 +24,7 @@
  * @dev, @ino:	of the file
  * @anonymous:	opened without one
  * @refs:	handles
+ * @qps:	target QPs in it
  */
 struct xrcd {
 	struct xrcd *next;
@@ -33,9 +34,24 @@ struct xrcd {
 	ino_t ino;
 	bool anonymous;
 	unsigned int refs;
+	struct xrc_qp *qps;
+};
+
+/*
+ * struct xrc_qp - an XRC target QP, which lives as long as anybody has it open
+ * @sink:	the cookie that the core gets: its events go to all @openers
+ */
+struct xrc_qp {
+	struct xrc_qp *next;
+	struct engine_event_sink sink;
+	struct xrcd *xrcd;
+	struct emu_qp *qp;
+	struct uevobject *openers;
 };
 
 static struct xrcd *xrcds; /* under the engine lock */
+
+__thread struct uverbs_xrc_target uverbs_xrc_target;
 
 unsigned int uverbs_comp_vectors(void)
 {
@@ -255,11 +271,132 @@ static int qp_parts(struct uverbs_context *ctx, const struct uverbs_qp_args *arg
 	return 0;
 }
 
+static bool qp_type_known(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
+	       type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+/* A handle and its events for a QP to be; NULL: ENOMEM */
+static struct uobject *qp_object(struct uverbs_context *ctx,
+				 const struct uverbs_qp_args *args)
+{
+	struct uobject *o = uobject_new(&ctx->objects, UOBJECT_QP);
+
+	if (o)
+		event_source_init(&uobject_events(o)->async,
+				  async_or_default(ctx, args->async), args->user_handle);
+	return o;
+}
+
+/* --- XRC target QPs
+ * ---------------------------------------------------------------------- */
+
+static void xrc_no_comp(struct engine_event_sink *s)
+{
+}
+
+static void xrc_on_async(struct engine_event_sink *s, enum ibv_event_type type)
+{
+	struct xrc_qp *x = (struct xrc_qp *)((char *)s - offsetof(struct xrc_qp, sink));
+
+	for (struct uevobject *o = x->openers; o; o = o->next_opener)
+		event_post(&o->async, type);
+}
+
+static void xrc_add_opener(struct xrc_qp *x, struct uobject *o)
+{
+	o->qp = x->qp;
+	o->xrc = x;
+	uobject_events(o)->next_opener = x->openers;
+	x->openers = uobject_events(o);
+}
+
+static int xrc_create(struct uverbs_context *ctx, struct xrcd *xrcd,
+		      struct emu_qp_init *init, struct uobject *o)
+{
+	struct xrc_qp *x = calloc(1, sizeof(*x));
+	int err;
+
+	if (!x)
+		return -ENOMEM;
+	x->sink = (struct engine_event_sink){.comp = xrc_no_comp, .async = xrc_on_async};
+	x->xrcd = xrcd;
+	init->cookie = &x->sink;
+	err = emu_qp_create(ctx->hca, init, &x->qp);
+	if (err) {
+		free(x);
+		return err;
+	}
+	x->next = xrcd->qps;
+	xrcd->qps = x;
+	xrc_add_opener(x, o);
+	return 0;
+}
+
+/* The last opener's close ends the QP. */
+static int xrc_close(struct uobject *o)
+{
+	struct uevobject **p = &o->xrc->openers;
+	struct xrc_qp *x = o->xrc;
+	int err = 0;
+
+	if (x->openers == uobject_events(o) && !uobject_events(o)->next_opener)
+		err = emu_qp_destroy(x->qp);
+	if (err)
+		return err;
+	while (*p != uobject_events(o))
+		p = &(*p)->next_opener;
+	*p = uobject_events(o)->next_opener;
+	if (x->openers)
+		return 0;
+	for (struct xrc_qp **q = &x->xrcd->qps; *q; q = &(*q)->next) {
+		if (*q == x) {
+			*q = x->next;
+			break;
+		}
+	}
+	free(x);
+	return 0;
+}
+
+int uverbs_qp_open(struct uverbs_context *ctx, const struct uverbs_qp_args *args,
+		   struct uobject **out)
+{
+	struct uobject *xrcd = uobject_find(&ctx->objects, UOBJECT_XRCD, args->xrcd);
+	struct xrc_qp *x = xrcd ? xrcd->xrcd->qps : NULL;
+	struct uobject *o;
+
+	while (x && emu_qp_num(x->qp) != args->qpn)
+		x = x->next;
+	if (!x || args->type != IBV_QPT_XRC_RECV)
+		return -EINVAL;
+	o = qp_object(ctx, args);
+	if (!o)
+		return -ENOMEM;
+	xrc_add_opener(x, o);
+	*out = o;
+	return 0;
+}
+
+/* What the provider asked for is not what it is to get: see struct uverbs_xrc_target. */
+static bool divert(struct uverbs_qp_args *args)
+{
+	const struct uverbs_xrc_target *t = &uverbs_xrc_target;
+
+	if (!t->pending)
+		return false;
+	args->type = IBV_QPT_XRC_RECV;
+	args->xrcd = t->xrcd;
+	args->qpn = t->qpn;
+	args->has_srq = false;
+	return t->open;
+}
+
 int uverbs_qp_create(struct uverbs_context *ctx, struct uverbs_qp_args *args,
 		     struct uobject **out)
 {
 	struct emu_qp_init init = {
-	    .type = args->type,
 	    .cap = args->cap,
 	    .sq_sig_all = args->sq_sig_all,
 	    .owner = &ctx->rings.owner,
@@ -267,34 +404,59 @@ int uverbs_qp_create(struct uverbs_context *ctx, struct uverbs_qp_args *args,
 	struct uobject *o;
 	int err;
 
-	switch (args->type) {
-	case IBV_QPT_RC:
-	case IBV_QPT_UC:
-	case IBV_QPT_UD:
-	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
-		break;
-	case IBV_QPT_RAW_PACKET:
-	case IBV_QPT_DRIVER:
+	if (divert(args))
+		return uverbs_qp_open(ctx, args, out);
+	if (args->type == IBV_QPT_RAW_PACKET || args->type == IBV_QPT_DRIVER)
 		return -EOPNOTSUPP;
-	default:
+	if (!qp_type_known(args->type))
 		return -EINVAL;
-	}
+	init.type = args->type;
 	err = qp_parts(ctx, args, &init);
 	if (err)
 		return err;
-	o = uobject_new(&ctx->objects, UOBJECT_QP);
+	o = qp_object(ctx, args);
 	if (!o)
 		return -ENOMEM;
-	event_source_init(&uobject_events(o)->async, async_or_default(ctx, args->async),
-			  args->user_handle);
 	init.cookie = &uobject_events(o)->sink;
-	err = emu_qp_create(ctx->hca, &init, &o->qp);
+	if (args->type == IBV_QPT_XRC_RECV)
+		err = xrc_create(
+		    ctx, uobject_find(&ctx->objects, UOBJECT_XRCD, args->xrcd)->xrcd,
+		    &init, o);
+	else
+		err = emu_qp_create(ctx->hca, &init, &o->qp);
 	if (err)
 		return give_up(ctx, o, err);
 	args->cap = init.cap;
 	*out = o;
 	return 0;
+}
+
+/* A page that nothing is written to, for the provider to map */
+static struct mminfo empty_ring(struct uverbs_context *ctx)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (!ctx->empty_ring)
+		ctx->empty_ring = ctx->rings.owner.alloc(&ctx->rings.owner, page,
+							 &ctx->empty_ring_offset);
+	if (!ctx->empty_ring)
+		return (struct mminfo){0};
+	return (struct mminfo){.offset = ctx->empty_ring_offset, .size = (uint32_t)page};
+}
+
+struct rxe_create_qp_resp uverbs_qp_rings(struct uverbs_context *ctx,
+					  const struct uobject *o)
+{
+	struct rxe_create_qp_resp r = {
+	    .rq_mi = uverbs_mminfo(emu_qp_rq_ring(o->qp)),
+	    .sq_mi = uverbs_mminfo(emu_qp_sq_ring(o->qp)),
+	};
+
+	if (!r.rq_mi.size)
+		r.rq_mi = empty_ring(ctx);
+	if (!r.sq_mi.size)
+		r.sq_mi = empty_ring(ctx);
+	return r;
 }
 
 /* --- XRCD
@@ -343,7 +505,7 @@ static int xrcd_put(struct xrcd *x)
 		x->refs--;
 		return 0;
 	}
-	err = emu_xrcd_destroy(x->emu);
+	err = x->qps ? -EBUSY : emu_xrcd_destroy(x->emu);
 	if (err)
 		return err;
 	for (struct xrcd **p = &xrcds; *p; p = &(*p)->next) {
@@ -415,7 +577,7 @@ static int destroy_core(struct uobject *o)
 	case UOBJECT_SRQ:
 		return emu_srq_destroy(o->srq);
 	case UOBJECT_QP:
-		return emu_qp_destroy(o->qp);
+		return o->xrc ? xrc_close(o) : emu_qp_destroy(o->qp);
 	case UOBJECT_AH:
 		return emu_ah_destroy(o->ah);
 	case UOBJECT_XRCD:

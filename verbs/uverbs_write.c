@@ -595,14 +595,6 @@ static void qp_resp(const struct uobject *o, const struct uverbs_qp_args *args,
 	};
 }
 
-static struct rxe_create_qp_resp qp_hw_resp(const struct uobject *o)
-{
-	return (struct rxe_create_qp_resp){
-	    .rq_mi = uverbs_mminfo(emu_qp_rq_ring(o->qp)),
-	    .sq_mi = uverbs_mminfo(emu_qp_sq_ring(o->qp)),
-	};
-}
-
 static int create_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_create_qp_resp resp;
@@ -633,7 +625,7 @@ static int create_qp(struct uverbs_call *c)
 	if (err)
 		return err;
 	qp_resp(o, &args, &resp);
-	hw = qp_hw_resp(o);
+	hw = uverbs_qp_rings(c->ctx, o);
 	return answer_new(c, o, &resp, sizeof(resp), &hw, sizeof(hw));
 }
 
@@ -670,8 +662,29 @@ static int ex_create_qp(struct uverbs_call *c)
 	if (err)
 		return err;
 	qp_resp(o, &args, &resp.base);
-	hw = qp_hw_resp(o);
+	hw = uverbs_qp_rings(c->ctx, o);
 	return answer_new(c, o, &resp, sizeof(resp), &hw, sizeof(hw));
+}
+
+static int open_qp(struct uverbs_call *c)
+{
+	struct uverbs_qp_args args = {0};
+	struct ib_uverbs_create_qp_resp resp;
+	struct ib_uverbs_open_qp cmd;
+	struct uobject *o;
+	int err = uverbs_request(c, &cmd, sizeof(cmd));
+
+	if (err)
+		return err;
+	args.user_handle = cmd.user_handle;
+	args.type = cmd.qp_type;
+	args.xrcd = cmd.pd_handle;
+	args.qpn = cmd.qpn;
+	err = uverbs_qp_open(c->ctx, &args, &o);
+	if (err)
+		return err;
+	qp_resp(o, &args, &resp);
+	return answer_new(c, o, &resp, sizeof(resp), NULL, 0);
 }
 
 static int query_qp(struct uverbs_call *c)
@@ -697,6 +710,7 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 {
 	struct uobject *o = find(c, UOBJECT_QP, cmd->qp_handle);
 	struct ibv_qp_attr attr;
+	int err;
 
 	if (!o)
 		return -EINVAL;
@@ -711,7 +725,10 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
 		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
-	return emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
+	err = emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
+	if (!err && cmd->attr_mask & IBV_QP_STATE)
+		o->can_send = cmd->qp_state >= IBV_QPS_RTS;
+	return err;
 }
 
 static int modify_qp(struct uverbs_call *c)
@@ -759,7 +776,10 @@ static int destroy_qp(struct uverbs_call *c)
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 
-/* What is posted is in the ring already; the request itself is only the doorbell. */
+/*
+ * What is posted is in the ring already; the request itself is only the doorbell. As in
+ * rxe it is refused before the QP can send.
+ */
 static int post_send(struct uverbs_call *c)
 {
 	struct ib_uverbs_post_send_resp resp = {0};
@@ -769,7 +789,7 @@ static int post_send(struct uverbs_call *c)
 	if (guard_copy(&cmd, c->in, sizeof(cmd)))
 		return -EFAULT;
 	o = find(c, UOBJECT_QP, cmd.qp_handle);
-	if (!o)
+	if (!o || !o->can_send)
 		return -EINVAL;
 	emu_qp_doorbell(o->qp);
 	return uverbs_response(c, &resp, sizeof(resp));
@@ -891,6 +911,10 @@ static const struct command commands[] = {
     [IB_USER_VERBS_CMD_DESTROY_SRQ] = CMD_RESP(destroy_srq, destroy_srq),
     [IB_USER_VERBS_CMD_OPEN_XRCD] = CMD_HW(open_xrcd, open_xrcd),
     [IB_USER_VERBS_CMD_CLOSE_XRCD] = CMD(close_xrcd, close_xrcd),
+    [IB_USER_VERBS_CMD_OPEN_QP] = {.run = open_qp,
+				   .req = sizeof(struct ib_uverbs_open_qp),
+				   .resp = sizeof(struct ib_uverbs_create_qp_resp),
+				   .hw = true},
     [IB_USER_VERBS_CMD_CREATE_XSRQ] = {.run = create_xsrq,
 				       .req = sizeof(struct ib_uverbs_create_xsrq),
 				       .resp = sizeof(struct ib_uverbs_create_srq_resp),
