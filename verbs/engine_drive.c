@@ -57,11 +57,15 @@ void engine_wake_before(struct engine *e, uint64_t deadline)
 
 void engine_expect_sleep(struct engine *e)
 {
-	if (atomic_load_explicit(&e->yielding, memory_order_relaxed) &&
-	    !atomic_load_explicit(&e->waiters, memory_order_relaxed)) {
-		atomic_store_explicit(&e->yielding, false, memory_order_relaxed);
-		wake_helper(e);
-	}
+	uint64_t last = atomic_load_explicit(&e->last_wait, memory_order_relaxed);
+
+	/* A program that slept in engine_wait() lately will do so again, and needs no
+	 * helper. */
+	if (!atomic_load_explicit(&e->yielding, memory_order_relaxed) ||
+	    engine_now() - last < 2 * YIELD_NS)
+		return;
+	atomic_store_explicit(&e->yielding, false, memory_order_relaxed);
+	wake_helper(e);
 }
 
 /* One turn if the lock is free. The number of packets, or -EBUSY */
@@ -148,9 +152,12 @@ int engine_wait(struct engine *e, int fd)
 		p[0] = (struct pollfd){.fd = fd, .events = POLLIN};
 		ret = sleep_on(e, p, 1, true, NEVER);
 		atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+		if (atomic_exchange_explicit(&e->parked, false, memory_order_relaxed))
+			wake_helper(e);
 		if (ret == -EINTR)
 			return ret;
 	}
+	atomic_store_explicit(&e->last_wait, engine_now(), memory_order_relaxed);
 	return 0;
 }
 
@@ -159,37 +166,46 @@ int engine_wait(struct engine *e, int fd)
 
 /*
  * struct helper - what the helper remembers between two looks
- * @seen:	engine.drives at the last look
+ * @since:	when the last look was (ns)
+ * @seen:	engine.drives then
  * @idle:	looks in a row without a turn of others, while a waiter sleeps on the
  * sockets
  */
 struct helper {
+	uint64_t since;
 	uint32_t seen;
 	uint32_t idle;
 };
 
-/* Decide whether others drive; sets engine.yielding. Until when to sleep at the most */
-static uint64_t look(struct engine *e, struct helper *h, uint64_t now, bool timed)
+static void set_yielding(struct engine *e, bool yielding)
 {
+	atomic_store_explicit(&e->yielding, yielding, memory_order_relaxed);
+}
+
+/*
+ * Decide whether others drive, from the turns they took since the last look. Returns
+ * until when to sleep at the most.
+ */
+static uint64_t look(struct engine *e, struct helper *h, uint64_t now)
+{
+	bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
+	bool waiting = atomic_load_explicit(&e->waiters, memory_order_relaxed) > 0;
 	uint32_t drives = atomic_load_explicit(&e->drives, memory_order_relaxed);
 	uint32_t grown = drives - h->seen;
-	bool waiting = atomic_load_explicit(&e->waiters, memory_order_relaxed) > 0;
-	bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
+	uint64_t elapsed = now - h->since;
 
-	if (!yielding && grown <= YIELD_DRIVES && !waiting) {
-		h->seen = drives;
-		return NEVER;
-	}
-	if (yielding && !timed && !waiting)
-		return now + YIELD_NS;
+	if (elapsed < YIELD_NS && !(waiting && !yielding))
+		return yielding ? h->since + YIELD_NS : NEVER;
+	h->since = now;
 	h->seen = drives;
 	h->idle = grown ? 0 : h->idle + 1;
-	if (yielding && !grown && !waiting) {
-		atomic_store_explicit(&e->yielding, false, memory_order_relaxed);
+	yielding = waiting || (uint64_t)grown * YIELD_NS > YIELD_DRIVES * elapsed;
+	set_yielding(e, yielding);
+	atomic_store_explicit(&e->parked, waiting && h->idle > IDLE_LOOKS,
+			      memory_order_relaxed);
+	if (!yielding || (waiting && h->idle > IDLE_LOOKS))
 		return NEVER;
-	}
-	atomic_store_explicit(&e->yielding, true, memory_order_relaxed);
-	return waiting && h->idle > IDLE_LOOKS ? NEVER : now + YIELD_NS;
+	return now + YIELD_NS;
 }
 
 static void drain(int fd)
@@ -228,25 +244,21 @@ static void *helper_main(void *arg)
 {
 	struct engine *e = arg;
 	struct helper h = {0};
-	bool links = false, timed = false;
+	bool links = false;
 	struct pollfd p[MAX_FDS];
 
 	for (;;) {
 		uint64_t deadline = helper_turn(e, links);
 		uint64_t now = engine_now();
-		uint64_t until = look(e, &h, now, timed);
+		uint64_t until = look(e, &h, now);
 		bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
 
-		timed = until <= deadline;
 		p[0] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = e->link_fd, .events = POLLIN};
-		sleep_on(e, p, 2, !yielding, timed ? until : deadline);
+		sleep_on(e, p, 2, !yielding, until < deadline ? until : deadline);
 		links = p[1].revents & POLLIN;
-		if (p[0].revents & POLLIN) {
+		if (p[0].revents & POLLIN)
 			drain(e->wake_fd);
-			h.idle = 0;
-		}
-		timed = timed && !p[0].revents && !p[1].revents;
 	}
 	return NULL;
 }

@@ -20,7 +20,9 @@
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
+ * @last_wait:	when engine_wait() last returned (ns)
  * @yielding:	the helper has left the sockets to them
+ * @parked:	it sleeps without a limit, because a waiter has slept for long
  */
 struct engine {
 	pthread_mutex_t lock;
@@ -37,7 +39,9 @@ struct engine {
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;
+	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
+	_Atomic bool parked;
 };
 
 /* engine_run - let the core run after something happened; lock held. The next deadline.
