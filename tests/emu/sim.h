@@ -47,8 +47,7 @@
 #define SIM_WC_FLUSH	    8
 #define SIM_ACCESS_FLUSH    (3u << 8) /* IB_ACCESS_FLUSH_GLOBAL, _PERSISTENT */
 
-/* --- random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64
- * ----------------- */
+/* --- random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64 --- */
 
 struct sim_rng {
 	uint64_t s[4];
@@ -74,8 +73,7 @@ static inline bool sim_chance(struct sim_rng *r, uint32_t permille)
 	return sim_below(r, 1000) < permille;
 }
 
-/* --- kinds of scenarios
- * ------------------------------------------------------------------ */
+/* --- kinds of scenarios --- */
 
 enum sim_kind {
 	SIM_RC,	     /* all operations, hostile network, nothing may fail */
@@ -101,8 +99,7 @@ const char *sim_kind_name(enum sim_kind kind);
 /* -1 if there is none of that name */
 int sim_kind_by_name(const char *name);
 
-/* --- the world
- * --------------------------------------------------------------------------- */
+/* --- the world --- */
 
 struct sim_world;
 struct sim_host;
@@ -130,6 +127,7 @@ enum {
 	SIM_PG_SILENT =
 	    16, /* lost without an event (mprotect, swap): one guarded fault */
 	SIM_PG_WATCHED = 32,
+	SIM_PG_LAX = 64, /* was lost silently: other MRs may still trust old entries */
 };
 
 /* What the simulated OS may do, in permille per call */
@@ -196,8 +194,7 @@ struct sim_cq {
 #define SIM_TAG_RECV 0x4c00u
 #define SIM_TAG_SRQ  0x5400u
 
-/* --- operations
- * -------------------------------------------------------------------------- */
+/* --- operations --- */
 
 /*
  * struct sim_sge - @addr, @lkey: as posted; the rest is for the model
@@ -316,6 +313,7 @@ struct sim_qp {
 	bool may_flush, errored, lost;
 	uint64_t error_at;
 	uint32_t error_status;
+	bool recv_error; /* a receive WQE completed in error, not flushed */
 	uint32_t flushed, received;
 	void (*on_drained)(struct sim_qp *q);
 	uint32_t drains;

@@ -226,8 +226,7 @@ void sim_fuzz_wire(struct sim_world *w)
 	fuzz_run(w);
 }
 
-/* --- rings
- * ------------------------------------------------------------------------------- */
+/* --- rings --- */
 
 /* The application writes what it likes where it may */
 static void scribble(struct sim_world *w, struct rxe_queue_buf *q)

@@ -15,8 +15,7 @@ bool sim_takes_recv(uint32_t opcode)
 	       opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* --- network and memory
- * ------------------------------------------------------------------ */
+/* --- network and memory --- */
 
 void gen_net(struct sim_world *w, bool lossless)
 {
@@ -98,8 +97,7 @@ void gen_moves(struct sim_world *w, uint64_t span, uint32_t n)
 	}
 }
 
-/* --- lengths and regions
- * ----------------------------------------------------------------- */
+/* --- lengths and regions --- */
 
 uint32_t gen_len(struct sim_world *w, uint32_t mtu, uint32_t max)
 {
@@ -247,8 +245,7 @@ void gen_remote(struct sim_op *op, struct sim_host *h, enum sim_arena_kind a,
 	op->rkey = mr->rkey;
 }
 
-/* --- operations
- * -------------------------------------------------------------------------- */
+/* --- operations --- */
 
 /* Inline where it fits, or SGEs */
 static void gen_payload(struct sim_qp *q, struct sim_op *op)
@@ -499,8 +496,7 @@ void gen_ops(struct sim_qp *q, uint32_t n)
 		q->op[q->n - 1].flags |= IBV_SEND_SIGNALED;
 }
 
-/* --- receive WQEs
- * ------------------------------------------------------------------------ */
+/* --- receive WQEs --- */
 
 struct sim_recv *gen_recv(struct sim_host *h, struct sim_rq *rq, uint64_t tag,
 			  uint32_t len)
@@ -525,13 +521,20 @@ bool gen_recvs(struct sim_qp *q, uint32_t extra)
 	struct sim_world *w = q->host->w;
 	uint64_t tag = (uint64_t)SIM_TAG_RECV << 48 | (uint64_t)q->id << 32;
 	struct sim_qp *p = q->peer;
+	uint32_t max = 0;
 
+	for (uint32_t i = 0; i < p->rwr_n; i++) {
+		if (p->op[p->rwr[i]].len > max)
+			max = p->op[p->rwr[i]].len;
+	}
 	for (uint32_t i = 0; i < p->rwr_n + extra; i++) {
 		uint32_t len =
 		    i < p->rwr_n ? p->op[p->rwr[i]].len : sim_below(&w->rng, 100);
 
 		if (i < p->rwr_n && p->op[p->rwr[i]].opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 			len = 0; /* only announces */
+		if (q->type == IBV_QPT_UC)
+			len = max; /* duplicates, losses: any message may meet it */
 		if (sim_chance(&w->rng, 500))
 			len += sim_below(&w->rng, 64);
 		if (!gen_recv(q->host, &q->rq, tag, len))
@@ -540,8 +543,7 @@ bool gen_recvs(struct sim_qp *q, uint32_t extra)
 	return true;
 }
 
-/* --- schedules
- * --------------------------------------------------------------------------- */
+/* --- schedules --- */
 
 static void credit_sends(struct sim_world *w, void *arg, uint64_t val)
 {
@@ -600,8 +602,7 @@ void gen_recv_schedule(struct sim_world *w, struct sim_rq *rq, uint64_t late)
 	}
 }
 
-/* --- QPs
- * --------------------------------------------------------------------------------- */
+/* --- QPs --- */
 
 static void draw_attrs(struct sim_world *w, struct sim_qp *q)
 {
@@ -686,8 +687,7 @@ bool gen_hosts(struct sim_world *w, uint32_t n)
 	return true;
 }
 
-/* --- the program, for the reader of a failure
- * -------------------------------------------- */
+/* --- the program, for the reader of a failure --- */
 
 static const char *wr_name(uint32_t opcode)
 {

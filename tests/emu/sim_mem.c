@@ -22,8 +22,9 @@
 
 #include "sim.h"
 
-#define SIM_BASE 0x610000000000ull /* outside of what libc, ASan and the kernel choose   \
-				    */
+#define SIM_BASE                                                                         \
+	0x610000000000ull /* outside of what libc, ASan and the kernel choose            \
+			   */
 
 /* The memory of a process that runs many worlds one after the other */
 static struct {
@@ -137,7 +138,8 @@ static bool in_arena(struct sim_host *h, uintptr_t p)
 static void drop(struct sim_host *h, struct sim_arena *ar, uint32_t page, uint32_t n)
 {
 	for (uint32_t i = page; i < page + n; i++)
-		ar->page[i] &= ~(SIM_PG_READ_OK | SIM_PG_WRITE_OK | SIM_PG_SILENT);
+		ar->page[i] &=
+		    ~(SIM_PG_READ_OK | SIM_PG_WRITE_OK | SIM_PG_SILENT | SIM_PG_LAX);
 	odp_invalidate(h->dom, (uintptr_t)ar->base + page * SIM_PAGE,
 		       (size_t)n * SIM_PAGE);
 }
@@ -178,8 +180,7 @@ void sim_mem_protect(struct sim_host *h, enum sim_arena_kind a, uint32_t off,
 		ar->page[i] &= ~SIM_PG_WRITABLE;
 }
 
-/* --- struct odp_os
- * ----------------------------------------------------------------------- */
+/* --- struct odp_os --- */
 
 static int os_populate(void *arg, uintptr_t addr, size_t len, bool write)
 {
@@ -229,11 +230,13 @@ static int may_touch(struct sim_host *h, struct sim_arena *ar, uint32_t off, siz
 			return -EFAULT;
 		if (ar != &h->arena[SIM_ONDEMAND])
 			continue;
-		if ((*pg & SIM_PG_SILENT) || sim_chance(&w->rng, w->mem.silent)) {
-			*pg &= ~(SIM_PG_SILENT | SIM_PG_READ_OK | SIM_PG_WRITE_OK);
-			return -EFAULT;
+		if (sim_chance(&w->rng, w->mem.silent)) {
+			*pg &= ~(SIM_PG_READ_OK | SIM_PG_WRITE_OK);
+			*pg |= SIM_PG_SILENT | SIM_PG_LAX;
 		}
-		if ((*pg & need) != need) {
+		if (*pg & SIM_PG_SILENT)
+			return -EFAULT;
+		if ((*pg & need) != need && !(*pg & SIM_PG_LAX)) {
 			sim_fail(w,
 				 "h%u: the HCA %s page %u, which it has no valid "
 				 "translation for",
@@ -412,8 +415,7 @@ const struct odp_os sim_os = {
     .unwatch = os_unwatch,
 };
 
-/* --- what must be
- * ------------------------------------------------------------------------ */
+/* --- what must be --- */
 
 void sim_mem_forgive(struct sim_host *h, enum sim_arena_kind a, uint32_t off,
 		     uint32_t len)

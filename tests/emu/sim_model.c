@@ -26,8 +26,7 @@ static const char *status_name(uint32_t s)
 	return s < sizeof(name) / sizeof(name[0]) ? name[s] : "?";
 }
 
-/* --- memory
- * ------------------------------------------------------------------------------ */
+/* --- memory --- */
 
 void sim_sge_gather(const struct sim_host *h, const struct sim_sge *sge, uint32_t n,
 		    uint8_t *out)
@@ -77,8 +76,7 @@ static struct sim_arena *remote(const struct sim_qp *q, const struct sim_op *op)
 	return &q->peer->host->arena[op->rarena];
 }
 
-/* --- effects of operations that succeeded
- * ------------------------------------------------ */
+/* --- effects of operations that succeeded --- */
 
 static void apply_write(struct sim_qp *q, struct sim_op *op)
 {
@@ -181,8 +179,7 @@ static void apply(struct sim_qp *q, struct sim_op *op)
 			 q->id, (uint32_t)op->wr_id, op->delivered);
 }
 
-/* --- send completions
- * -------------------------------------------------------------------- */
+/* --- send completions --- */
 
 static uint32_t wc_opcode(uint32_t wr)
 {
@@ -278,8 +275,7 @@ static void send_wc(struct sim_qp *q, const struct ib_uverbs_wc *wc, uint32_t i)
 	apply(q, op);
 }
 
-/* --- receive completions
- * ----------------------------------------------------------------- */
+/* --- receive completions --- */
 
 static bool same_message(struct sim_qp *from, const struct sim_op *op,
 			 const struct ib_uverbs_wc *wc, uint32_t len, const uint8_t *data)
@@ -383,9 +379,10 @@ static void loose_message(struct sim_qp *q, struct sim_recv *r, struct sim_qp *f
 	static uint8_t data[SIM_ARENA_LEN];
 	struct sim_world *w = q->host->w;
 	struct sim_op *best = NULL;
+	bool placed = wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM;
 	uint32_t len = wc->byte_len - skip;
 
-	if (wc->byte_len < skip || len > r->len) {
+	if (wc->byte_len < skip || (placed && len > r->len)) {
 		sim_fail(w, "q%u: a message of %u bytes in a buffer of %u", q->id,
 			 wc->byte_len, r->len);
 		return;
@@ -395,6 +392,7 @@ static void loose_message(struct sim_qp *q, struct sim_recv *r, struct sim_qp *f
 		struct sim_op *op = &from->op[i];
 
 		if (sim_takes_recv(op->opcode) && !op->undeliverable &&
+		    (q->type != IBV_QPT_UD || (op->to ? op->to == q : q->attached)) &&
 		    same_message(from, op, wc, len, data) &&
 		    (!best || op->delivered < best->delivered))
 			best = op;
@@ -456,6 +454,7 @@ static void recv_failed(struct sim_qp *q, struct sim_recv *r, uint32_t status)
 				 i);
 		return;
 	}
+	q->recv_error = true;
 	if (!(r->must & 1u << status) && !(q->may_recv & 1u << status))
 		sim_fail(w, "q%u recv %u: %s, which is not to happen", q->id, i,
 			 status_name(status));
@@ -542,8 +541,7 @@ void sim_model_wc(struct sim_cq *cq, const struct ib_uverbs_wc *wc)
 			 (unsigned long long)wc->wr_id);
 }
 
-/* --- events
- * ------------------------------------------------------------------------------ */
+/* --- events --- */
 
 static const char *event_name(enum ibv_event_type type)
 {
@@ -633,8 +631,7 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 	}
 }
 
-/* --- the end
- * ----------------------------------------------------------------------------- */
+/* --- the end --- */
 
 /* UC: each byte is old or new; all new when the message was announced or nothing was lost
  */

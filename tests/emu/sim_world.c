@@ -23,8 +23,7 @@
 #define SAME_TIME_MAX	5000u  /* deadlines in the past, again and again */
 #define EVENTS_MAX	400000u
 
-/* --- random numbers
- * ---------------------------------------------------------------------- */
+/* --- random numbers --- */
 
 static uint64_t splitmix(uint64_t *x)
 {
@@ -59,8 +58,7 @@ uint64_t sim_rand(struct sim_rng *r)
 	return out;
 }
 
-/* --- trace
- * ------------------------------------------------------------------------------- */
+/* --- trace --- */
 
 void sim_trace(struct sim_world *w, const char *fmt, ...)
 {
@@ -120,8 +118,7 @@ static void trace_pkt(struct sim_world *w, uint32_t from, uint32_t to, const cha
 		  h.ack_req ? " ack_req" : "", h.se ? " se" : "", plen, ext);
 }
 
-/* --- events
- * ------------------------------------------------------------------------------ */
+/* --- events --- */
 
 struct sim_pkt {
 	struct sim_pkt *next;
@@ -211,8 +208,7 @@ void sim_at(struct sim_world *w, uint64_t at,
 		    .at = at < w->now ? w->now : at, .fn = fn, .arg = arg, .val = val});
 }
 
-/* --- network
- * ----------------------------------------------------------------------------- */
+/* --- network --- */
 
 static bool is_response(uint8_t opcode)
 {
@@ -348,8 +344,7 @@ static void op_tx_put(void *arg)
 		trace_pkt(w, h->id, 9, "NO HOST", h->tx, h->tx_len);
 }
 
-/* --- the other operations of struct emu_ops
- * ---------------------------------------------- */
+/* --- the other operations of struct emu_ops --- */
 
 static int op_qpn_lease(void *arg, uint32_t *base, uint32_t *count)
 {
@@ -445,8 +440,7 @@ static const struct emu_ops sim_emu_ops = {
     .trace = op_trace,
 };
 
-/* --- hosts
- * ------------------------------------------------------------------------------- */
+/* --- hosts --- */
 
 static void unblock(struct sim_world *w, void *arg, uint64_t val)
 {
