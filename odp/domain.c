@@ -216,6 +216,7 @@ static int domain_init_os(struct odp_domain *dom, const struct odp_os *os, void 
 static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 		       const struct odp_os *os, void *os_arg)
 {
+	pthread_mutexattr_t attr;
 	int rc;
 
 	dom->cfg = *cfg;
@@ -223,7 +224,11 @@ static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 	dom->page_shift = (uint8_t)__builtin_ctzl(sysconf(_SC_PAGESIZE));
 	/* One level of page tables above, HPAGE_SHIFT of the kernel */
 	dom->huge_shift = 2 * dom->page_shift - 3;
-	pthread_mutex_init(&dom->lock, NULL);
+	/* sections are short: spin a little before sleeping */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&dom->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	prefetcher_init(&dom->prefetcher);
 	rc = cfg->script ? script_parse(cfg->script, &dom->script, NULL, 0) : 0;
 	if (!rc)
@@ -431,6 +436,7 @@ void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
 		info = &dom->retired[dom->n_retired++ % ODP_RETIRED];
 		info_read(mr, info);
 		info->live = false;
+		info->pages_cached = 0;
 		counters_add(&dom->total, &info->counters);
 		if (evict_on(&dom->evict))
 			pt_clear(&mr->demand->pt, mr->demand->pt.first,
