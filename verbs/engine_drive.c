@@ -32,7 +32,7 @@
 #define BUDGET	     256 /* packets per turn */
 #define MAX_FDS	     64
 #define YIELD_NS     500000u /* between looks while others drive */
-#define YIELD_DRIVES 32u     /* turns in YIELD_NS that count as "hot" */
+#define YIELD_DRIVES 6u     /* turns in YIELD_NS that count as "hot" */
 #define IDLE_LOOKS                                                                       \
 	20u /* looks without a turn, with a waiter asleep, before sleeping long */
 #define WAIT_SPIN_NS 50000u /* spin before sleeping: a wake-up costs 25 to 35 us */

@@ -432,6 +432,7 @@ static int req_notify_cq(struct uverbs_call *c)
 	if (!o)
 		return -EINVAL;
 	emu_cq_arm(o->cq, cmd.solicited_only);
+	engine_expect_sleep(c->ctx->engine);
 	return 0;
 }
 
