@@ -58,8 +58,8 @@ typedef void (*net_backend_rx)(void *arg, struct net_sock *sk, const struct net_
  * struct net_backend_ops
  * @open:	0 or -errno (the kernel does not have it or denies it)
  * @add:	receive on a socket from now on. 0 or -errno
- * @del:	no more; the caller closes the descriptor afterwards. @forked: this is the child's copy
- *		of a parent that goes on receiving
+ * @del:	no more; the caller closes the descriptor afterwards. @forked: this is the
+ *child's copy of a parent that goes on receiving
  * @poll:	hand what was received to @fn, at most about @budget packets; how many
  * @send:	send batches in order; how many were dealt with (err says how); fewer than
  *@n when the kernel's buffer is full

@@ -13,8 +13,12 @@
 
 #include "net/port_internal.h"
 
-#define TRY_NS 60000000ull /* how often a process tries to become the switch, at least   \
-			    */
+/* How often a process tries to become the switch, at least */
+#define TRY_NS 60000000ull
+/* How long a capture may lag behind */
+#define FLUSH_NS 100000000ull
+/* When to try again what the kernel did not take */
+#define RETRY_NS 100000ull
 
 static uint64_t clock_now(clockid_t id)
 {
@@ -25,11 +29,11 @@ static uint64_t clock_now(clockid_t id)
 }
 
 /* Good enough for what is remembered for tenths of a second, and costs next to nothing */
-static void set_now(struct net_port *p)
+void port_set_now(struct net_port *p)
 {
 	uint32_t before = p->host.generation;
 
-	p->now = clock_now(CLOCK_MONOTONIC_COARSE);
+	p->now = clock_now(p->impair ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE);
 	hostaddr_update(&p->host, p->now);
 	p->generation += p->host.generation - before;
 }
@@ -62,6 +66,31 @@ static int open_slot(struct net_port *p, const char *shm_dir)
 	return 0;
 }
 
+static void impaired(void *arg, enum impair_dir dir, const struct impair_pkt *pkt)
+{
+	if (dir == IMPAIR_TX)
+		port_tx_impaired(arg, pkt);
+	else
+		port_rx_impaired(arg, pkt);
+}
+
+static int open_tools(struct net_port *p, const struct net_port_cfg *cfg)
+{
+	int ret;
+
+	if (cfg->impair) {
+		ret = impair_open(cfg->impair, impaired, p, &p->impair);
+		if (ret)
+			return ret;
+	}
+	if (impair_has(p->impair, IMPAIR_TX)) {
+		p->tx.aside = malloc(NET_PKT_MAX);
+		if (!p->tx.aside)
+			return -ENOMEM;
+	}
+	return cfg->pcap ? pcap_open(cfg->pcap, &p->pcap) : 0;
+}
+
 static int open_parts(struct net_port *p, const struct net_port_cfg *cfg)
 {
 	int ret = open_slot(p, cfg->shm_dir);
@@ -79,11 +108,16 @@ static int open_parts(struct net_port *p, const struct net_port_cfg *cfg)
 		return -ENOMEM;
 	}
 	icrc_id_table(p->id_crc);
-	return 0;
+	return open_tools(p, cfg);
 }
 
-static void free_parts(struct net_port *p, void (*table_done)(struct table *))
+static void free_parts(struct net_port *p, void (*table_done)(struct table *),
+		       void (*pcap_done)(struct pcap *))
 {
+	if (p->pcap)
+		pcap_done(p->pcap);
+	impair_close(p->impair);
+	free(p->tx.aside);
 	if (p->be)
 		p->be_ops->close(p->be);
 	if (p->tx.arena)
@@ -108,12 +142,13 @@ int net_port_open(const struct net_port_cfg *cfg, struct net_port **out)
 	p->guard = -1;
 	p->host.nl_fd = -1;
 	p->generation = 1;
-	ret = cfg->pcap || cfg->impair ? -EOPNOTSUPP : open_parts(p, cfg);
+	p->tx.flip = -1;
+	ret = open_parts(p, cfg);
 	if (ret) {
-		free_parts(p, table_close);
+		free_parts(p, table_close, pcap_close);
 		return ret;
 	}
-	set_now(p);
+	port_set_now(p);
 	*out = p;
 	return 0;
 }
@@ -154,13 +189,13 @@ void net_port_close(struct net_port *p)
 {
 	port_tx_send(p);
 	close_sockets(p, false);
-	free_parts(p, table_close);
+	free_parts(p, table_close, pcap_close);
 }
 
 void net_port_abandon(struct net_port *p)
 {
 	close_sockets(p, true);
-	free_parts(p, table_abandon);
+	free_parts(p, table_abandon, pcap_abandon);
 }
 
 /* --- addresses
@@ -380,15 +415,28 @@ int net_registry_find(struct net_port *p, uint64_t key, unsigned int *slot)
 /* --- progress
  * ---------------------------------------------------------------------------- */
 
+/* Packets of the impairment that are due; when the next one is */
+static uint64_t run_impair(struct net_port *p)
+{
+	uint64_t next;
+
+	if (!p->impair)
+		return UINT64_MAX;
+	next = impair_run(p->impair, p->now);
+	port_tx_send(p);
+	return next;
+}
+
 int net_port_poll(struct net_port *p, int budget)
 {
 	uint64_t forwarded = p->stats.rx_forwarded;
 
-	set_now(p);
+	port_set_now(p);
 	p->rx_count = 0;
 	p->be_ops->poll(p->be, budget, port_rx, p);
 	if (p->stats.rx_forwarded != forwarded)
 		port_tx_send(p);
+	run_impair(p);
 	return p->rx_count;
 }
 
@@ -400,19 +448,12 @@ int net_port_wait_fds(struct net_port *p, int *fds, int max, uint32_t *generatio
 	return 1;
 }
 
-/* When to try again: not all processes at once */
-static uint64_t try_later(const struct net_port *p, uint64_t now)
+/* Take over what is left by a switch that is gone. When to look again */
+static uint64_t try_addresses(struct net_port *p, uint64_t now)
 {
-	return now + TRY_NS + (uint64_t)p->slot % 16 * 2000000;
-}
-
-uint64_t net_port_tick(struct net_port *p, uint64_t now)
-{
-	struct port_addr *a;
 	bool missing = false;
+	struct port_addr *a;
 
-	set_now(p);
-	port_tx_send(p);
 	if (now < p->next_try)
 		return p->next_try;
 	for (a = p->addrs; a; a = a->next)
@@ -420,8 +461,29 @@ uint64_t net_port_tick(struct net_port *p, uint64_t now)
 			missing = true;
 	if (!missing)
 		return UINT64_MAX;
-	p->next_try = try_later(p, now);
+	/* not all processes at once */
+	p->next_try = now + TRY_NS + (uint64_t)p->slot % 16 * 2000000;
 	return p->next_try;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t net_port_tick(struct net_port *p, uint64_t now)
+{
+	uint64_t next;
+
+	port_set_now(p);
+	next = run_impair(p);
+	if (port_tx_send(p))
+		next = earlier(next, now + RETRY_NS);
+	if (p->pcap) {
+		pcap_flush(p->pcap);
+		next = earlier(next, now + FLUSH_NS);
+	}
+	return earlier(next, try_addresses(p, now));
 }
 
 int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)

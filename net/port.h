@@ -55,11 +55,6 @@ struct net_port_cfg {
 /* net_port_open - 0 and *@out, or -errno. Reserves the process's slot (see switch.h) */
 int net_port_open(const struct net_port_cfg *cfg, struct net_port **out);
 void net_port_close(struct net_port *port);
-/*
- * net_port_abandon - in the child of fork: close the child's copies of descriptors and
- * touch nothing that the parent shares (table, memory); the slot stays the parent's
- */
-void net_port_abandon(struct net_port *port);
 
 /*
  * net_port_abandon - the child's side of a fork: let go of everything without undoing
@@ -164,18 +159,11 @@ int net_port_poll(struct net_port *port, int budget);
 int net_port_wait_fds(struct net_port *port, int *fds, int max, uint32_t *generation);
 
 /*
- * net_port_tick - take over a switch whose process is gone, release delayed packets
- * of the impairment. @now in nanoseconds of CLOCK_MONOTONIC; returns when it
+ * net_port_tick - may call rx; take over a switch whose process is gone, release delayed
+ * packets of the impairment. @now in nanoseconds of CLOCK_MONOTONIC; returns when it
  * wants to be called next (UINT64_MAX: never).
  */
 uint64_t net_port_tick(struct net_port *port, uint64_t now);
-
-/*
- * net_port_mcast - begin or end to receive what is sent to @group on interface @ifname. 0
- * or -errno
- */
-int net_port_mcast(struct net_port *port, const struct net_ip *group, const char *ifname,
-		   bool join);
 
 /*
  * net_port_path_mtu - the largest IP packet in bytes towards @dst, 0 if not known

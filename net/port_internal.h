@@ -7,14 +7,17 @@
 #include "net/backend.h"
 #include "net/hostaddr.h"
 #include "net/icrc.h"
+#include "net/impair.h"
+#include "net/pcap.h"
 #include "net/port.h"
 #include "net/rocev2.h"
 #include "net/switch.h"
 #include "net/table.h"
 
-#define TX_ARENA (192 << 10) /* a batch being filled, and what the kernel did not take   \
-			      */
-#define TX_ROUTES 64	     /* destinations that are remembered; power of two */
+#define TX_ARENA                                                                         \
+	(192 << 10)  /* a batch being filled, and what the kernel did not take           \
+		      */
+#define TX_ROUTES 64 /* destinations that are remembered; power of two */
 
 /*
  * struct port_addr - an address of this host on which the port works
@@ -63,6 +66,9 @@ struct port_route {
  * @batch, @n:	what to send, in order
  * @open:	the last batch takes more packets, of @open_route to @open_port
  * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end
+ * @flip:	bit of that packet to be flipped on its way, -1 for none
+ * @aside:	where the packet is written when it is to be impaired before it gets to
+ * @end
  */
 struct port_tx {
 	uint8_t *arena;
@@ -74,6 +80,8 @@ struct port_tx {
 	uint16_t open_port;
 	struct port_route *route;
 	uint32_t len;
+	int32_t flip;
+	uint8_t *aside;
 };
 
 /*
@@ -84,6 +92,7 @@ struct port_tx {
  * @generation:	changes when routes must be looked up again
  * @id_crc:	ICRC contribution of small IPv4 identifications
  * @id_factor:	by packet length, 0: not known yet; see icrc_find_id()
+ * @impair, @pcap: NULL where not asked for
  * @rx_count:	packets given to the owner in this poll
  */
 struct net_port {
@@ -108,10 +117,13 @@ struct net_port {
 	uint32_t id_factor[NET_PKT_MAX + 1];
 	struct port_route routes[TX_ROUTES];
 	struct port_tx tx;
+	struct impair *impair;
+	struct pcap *pcap;
 	int rx_count;
 	struct net_stats stats;
 };
 
+void port_set_now(struct net_port *p);
 struct port_addr *port_addr_find(const struct net_port *p, const struct net_ip *ip);
 
 /* --- port_tx.c -------------------------------------------------------------------------
@@ -124,10 +136,13 @@ void port_tx_forget(struct net_port *p, const struct net_sock *sk);
 void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int slot,
 		     const struct net_path *path, const uint8_t *data, uint32_t len);
 int port_tx_send(struct net_port *p);
+/* A packet that was impaired goes on its way. */
+void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt);
 
 /* --- port_rx.c -------------------------------------------------------------------------
  */
 
 void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d);
+void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt);
 
 #endif

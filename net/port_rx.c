@@ -37,34 +37,42 @@ static uint32_t id_factor(struct net_port *p, uint32_t len)
 	return p->id_factor[len];
 }
 
-/* The sender numbered its packets as port_tx.c does, or is unknown: icrc.c */
-static bool icrc_good(struct rx *rx, const struct seg *s)
+/*
+ * The IPv4 identification that makes the ICRC right, -1 if there is none. The sender
+ * numbered its packets as port_tx.c does, or is unknown: icrc.c
+ */
+static int32_t icrc_ip_id(struct rx *rx, const struct seg *s)
 {
 	uint32_t len = s->len - ROCE_ICRC_LEN, prefix, diff;
 	bool v4 = net_ip_is_v4(&rx->path.dst);
+	unsigned int k = v4 && s->k < ICRC_MAX_ID ? s->k : 0;
+	int32_t off;
 
 	if (rx->len != s->len) {
 		rx->prefix = icrc_prefix(&rx->path, len);
 		rx->len = s->len;
 	}
-	prefix = rx->prefix;
-	if (v4 && s->k < ICRC_MAX_ID)
-		prefix ^= rx->p->id_crc[s->k];
+	prefix = k ? rx->prefix ^ rx->p->id_crc[k] : rx->prefix;
 	diff = icrc_finish(prefix, s->data, len) ^ icrc_load(s->data + len);
-	if (!diff)
-		return true;
-	return v4 && icrc_find_id(diff, id_factor(rx->p, len)) >= 0;
+	if (!diff || !v4)
+		return diff ? -1 : (int32_t)k;
+	off = icrc_find_id(diff, id_factor(rx->p, len));
+	return off < 0 ? -1 : (int32_t)(k ^ (unsigned int)off);
 }
 
-static void deliver(struct rx *rx, const struct seg *s)
+static void finish(struct rx *rx, const struct seg *s)
 {
 	struct net_rx pkt = {.path = &rx->path,
 			     .local = &rx->sk->local,
 			     .data = s->data,
 			     .len = s->len - ROCE_ICRC_LEN};
 	struct net_port *p = rx->p;
+	int32_t id = icrc_ip_id(rx, s);
 
-	if (!icrc_good(rx, s)) {
+	if (p->pcap)
+		pcap_packet(p->pcap, &rx->path, id < 0 ? 0 : (uint16_t)id, s->data,
+			    s->len);
+	if (id < 0) {
 		p->stats.rx_bad_icrc++;
 		return;
 	}
@@ -72,6 +80,31 @@ static void deliver(struct rx *rx, const struct seg *s)
 	p->stats.rx_bytes += s->len;
 	p->rx_count++;
 	p->ops->rx(p->arg, &pkt);
+}
+
+/* A packet for this process */
+static void deliver(struct rx *rx, const struct seg *s)
+{
+	struct impair_pkt pkt;
+
+	if (!impair_has(rx->p->impair, IMPAIR_RX)) {
+		finish(rx, s);
+		return;
+	}
+	pkt = (struct impair_pkt){
+	    .path = rx->path, .local = rx->sk->local, .data = s->data, .len = s->len};
+	impair_feed(rx->p->impair, IMPAIR_RX, rx->p->now, &pkt);
+}
+
+void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt)
+{
+	const struct net_sock sk = {.local = pkt->local};
+	struct rx rx = {.p = p, .sk = &sk, .path = pkt->path};
+	struct seg s = {.data = pkt->data, .len = pkt->len};
+
+	if (pkt->flip >= 0)
+		s.data[pkt->flip / 8] ^= (uint8_t)(1 << pkt->flip % 8);
+	finish(&rx, &s);
 }
 
 static uint32_t qpn_of(const struct seg *s)

@@ -249,6 +249,10 @@ static void commit(struct net_port *p, struct port_route *r, uint16_t dport, uin
 	struct net_batch *b = batch_for(p, r, dport, len + ROCE_ICRC_LEN, false);
 
 	icrc_store(data + len, icrc_of(p, r, data, len, b->n));
+	if (p->tx.flip >= 0)
+		data[p->tx.flip / 8] ^= (uint8_t)(1 << p->tx.flip % 8);
+	if (p->pcap)
+		pcap_packet(p->pcap, &r->path, b->n, data, len + ROCE_ICRC_LEN);
 	batch_added(p, b, len + ROCE_ICRC_LEN);
 }
 
@@ -329,15 +333,38 @@ uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t le
 		return NULL;
 	p->tx.route = route_find(p, path);
 	p->tx.len = len;
-	return p->tx.arena + p->tx.end;
+	return p->tx.aside ? p->tx.aside : p->tx.arena + p->tx.end;
 }
 
 void net_tx_put(struct net_port *p)
 {
-	if (p->tx.route->addr)
-		put(p, p->tx.route, p->tx.len);
-	else
+	struct impair_pkt pkt;
+
+	if (!p->tx.route->addr) {
 		p->stats.tx_dropped++;
+	} else if (p->tx.aside) {
+		pkt = (struct impair_pkt){
+		    .path = p->tx.route->path, .data = p->tx.aside, .len = p->tx.len};
+		port_set_now(p);
+		impair_feed(p->impair, IMPAIR_TX, p->now, &pkt);
+	} else {
+		put(p, p->tx.route, p->tx.len);
+	}
+}
+
+void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt)
+{
+	struct port_route *r = route_find(p, &pkt->path);
+
+	/* the address may have gone while the packet waited */
+	if (!r->addr || !make_room(p, pkt->len + ROCE_ICRC_LEN)) {
+		p->stats.tx_dropped++;
+		return;
+	}
+	memcpy(p->tx.arena + p->tx.end, pkt->data, pkt->len);
+	p->tx.flip = pkt->flip;
+	put(p, r, pkt->len);
+	p->tx.flip = -1;
 }
 
 int net_tx_flush(struct net_port *p)

@@ -1,0 +1,223 @@
+/*
+ * pcap.c - packets into a capture file; see pcap.h. The format is that of
+ * draft-ietf-opsawg-pcap, with nanoseconds.
+ */
+#include "net/pcap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/bytes.h"
+
+#define MAGIC_NS       0xa1b23c4du
+#define LINKTYPE_ETHER 1
+#define SNAPLEN	       65535
+#define ETH_HDR	       14
+#define IP4_HDR	       20
+#define IP6_HDR	       40
+#define UDP_HDR	       8
+#define FRAME_HDR_MAX  (ETH_HDR + IP6_HDR + UDP_HDR)
+#define BUF_BYTES      65536
+#define FLOW_MASK      0xfffffu
+#define DEFAULT_TTL    64
+
+struct file_header {
+	uint32_t magic;
+	uint16_t major, minor;
+	int32_t zone;
+	uint32_t sigfigs, snaplen, linktype;
+};
+
+struct record_header {
+	uint32_t sec, nsec, caplen, len;
+};
+
+/* struct pcap - @used bytes of @buf are not in the file yet; @broken: it takes no more */
+struct pcap {
+	int fd;
+	bool broken;
+	uint32_t used;
+	uint8_t buf[BUF_BYTES];
+};
+
+static int write_all(int fd, const void *data, size_t len)
+{
+	ssize_t n;
+
+	/* O_APPEND: one write() is one piece in the file. A short one (a full disk) ends
+	 * it. */
+	do
+		n = write(fd, data, len);
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)len ? 0 : -EIO;
+}
+
+/* An empty file gets a header; who comes second finds it there */
+static int begin_file(int fd)
+{
+	struct file_header h = {MAGIC_NS, 2, 4, 0, 0, SNAPLEN, LINKTYPE_ETHER}, there;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* a pipe or a terminal has no beginning to look at */
+	if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		return write_all(fd, &h, sizeof(h));
+	if (pread(fd, &there, sizeof(there), 0) != sizeof(there) ||
+	    there.magic != MAGIC_NS || there.linktype != LINKTYPE_ETHER)
+		return -EEXIST;
+	return 0;
+}
+
+int pcap_open(const char *file, struct pcap **out)
+{
+	struct pcap *pc = calloc(1, sizeof(*pc));
+	int ret;
+
+	if (!pc)
+		return -ENOMEM;
+	pc->fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (pc->fd < 0) {
+		ret = -errno;
+		free(pc);
+		return ret;
+	}
+	flock(pc->fd, LOCK_EX);
+	ret = begin_file(pc->fd);
+	flock(pc->fd, LOCK_UN);
+	if (ret) {
+		pcap_abandon(pc);
+		return ret;
+	}
+	*out = pc;
+	return 0;
+}
+
+bool pcap_flush(struct pcap *pc)
+{
+	uint32_t used = pc->used;
+
+	pc->used = 0;
+	/* half a record would make all behind it unreadable */
+	if (used && !pc->broken && write_all(pc->fd, pc->buf, used))
+		pc->broken = true;
+	return used;
+}
+
+void pcap_close(struct pcap *pc)
+{
+	pcap_flush(pc);
+	pcap_abandon(pc);
+}
+
+void pcap_abandon(struct pcap *pc)
+{
+	close(pc->fd);
+	free(pc);
+}
+
+/* --- frames
+ * -------------------------------------------------------------------------------- */
+
+/* RFC 1071, over an even number of bytes but for the last piece */
+static uint32_t sum(uint32_t acc, const uint8_t *p, uint32_t len)
+{
+	for (; len > 1; p += 2, len -= 2)
+		acc += get_be16(p);
+	return len ? acc + ((uint32_t)*p << 8) : acc;
+}
+
+static uint16_t fold(uint32_t acc)
+{
+	while (acc >> 16)
+		acc = (acc & 0xffff) + (acc >> 16);
+	return (uint16_t)~acc;
+}
+
+/* Nobody's MAC addresses are known here: locally administered ones, made from the IP's */
+static uint8_t *ether_header(uint8_t *p, const struct net_path *path, bool v4)
+{
+	p[0] = p[6] = 0x02;
+	p[1] = p[7] = 0;
+	memcpy(p + 2, path->dst.b + 12, 4);
+	memcpy(p + 8, path->src.b + 12, 4);
+	put_be16(p + 12, v4 ? 0x0800 : 0x86dd);
+	return p + ETH_HDR;
+}
+
+static uint8_t *ip4_header(uint8_t *p, const struct net_path *path, uint16_t id,
+			   uint32_t udp_len)
+{
+	memset(p, 0, IP4_HDR);
+	p[0] = 0x45;
+	p[1] = path->tclass;
+	put_be16(p + 2, (uint16_t)(IP4_HDR + udp_len));
+	put_be16(p + 4, id);
+	put_be16(p + 6, 0x4000); /* DF */
+	p[8] = path->ttl ? path->ttl : DEFAULT_TTL;
+	p[9] = 17;
+	memcpy(p + 12, path->src.b + 12, 4);
+	memcpy(p + 16, path->dst.b + 12, 4);
+	put_be16(p + 10, fold(sum(0, p, IP4_HDR)));
+	return p + IP4_HDR;
+}
+
+static uint8_t *ip6_header(uint8_t *p, const struct net_path *path, uint32_t udp_len)
+{
+	put_be32(p, 6u << 28 | (uint32_t)path->tclass << 20 | (path->flow & FLOW_MASK));
+	put_be16(p + 4, (uint16_t)udp_len);
+	p[6] = 17;
+	p[7] = path->ttl ? path->ttl : DEFAULT_TTL;
+	memcpy(p + 8, path->src.b, 16);
+	memcpy(p + 24, path->dst.b, 16);
+	return p + IP6_HDR;
+}
+
+static uint8_t *udp_header(uint8_t *p, const struct net_path *path, bool v4,
+			   const uint8_t *data, uint32_t len)
+{
+	uint32_t acc = 17 + UDP_HDR + len, from = v4 ? 12 : 0;
+	uint16_t check;
+
+	put_be16(p, path->sport);
+	put_be16(p + 2, ROCE_UDP_PORT);
+	put_be16(p + 4, (uint16_t)(UDP_HDR + len));
+	put_be16(p + 6, 0);
+	acc = sum(acc, path->src.b + from, 16 - from);
+	acc = sum(acc, path->dst.b + from, 16 - from);
+	check = fold(sum(sum(acc, p, UDP_HDR), data, len));
+	put_be16(p + 6, check ? check : 0xffff); /* RFC 768: 0 means that there is none */
+	return p + UDP_HDR;
+}
+
+void pcap_packet(struct pcap *pc, const struct net_path *path, uint16_t ip_id,
+		 const uint8_t *data, uint32_t len)
+{
+	bool v4 = net_ip_is_v4(&path->dst);
+	struct record_header rec;
+	struct timespec ts;
+	uint8_t *start, *p;
+
+	if (len > SNAPLEN - FRAME_HDR_MAX - sizeof(rec))
+		return;
+	if (pc->used + sizeof(rec) + FRAME_HDR_MAX + len > sizeof(pc->buf))
+		pcap_flush(pc);
+	p = start = pc->buf + pc->used + sizeof(rec);
+	p = ether_header(p, path, v4);
+	p = v4 ? ip4_header(p, path, ip_id, UDP_HDR + len)
+	       : ip6_header(p, path, UDP_HDR + len);
+	p = udp_header(p, path, v4, data, len);
+	memcpy(p, data, len);
+	p += len;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	rec.sec = (uint32_t)ts.tv_sec;
+	rec.nsec = (uint32_t)ts.tv_nsec;
+	rec.caplen = rec.len = (uint32_t)(p - start);
+	memcpy(start - sizeof(rec), &rec, sizeof(rec));
+	pc->used += (uint32_t)sizeof(rec) + rec.len;
+}

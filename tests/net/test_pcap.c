@@ -1,0 +1,180 @@
+/*
+ * Description: what a port captures is decoded by tshark, without settings, as RoCEv2,
+ * with right checksums of all layers; both directions, both IP versions, several writers.
+ * Skipped where there is no tshark, but for the part that needs none.
+ */
+#include "tests/net/harness.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static char file[128], out[128];
+
+static void setup(void)
+{
+	snprintf(file, sizeof(file), "%s/x.pcap", h_shm());
+	snprintf(out, sizeof(out), "%s/out", h_shm());
+}
+
+static void teardown(void)
+{
+	h_shm_remove();
+}
+
+static bool have_tshark(void)
+{
+	return system("command -v tshark >/dev/null 2>&1") == 0;
+}
+
+/* Lines of what tshark prints for a filter and fields */
+static int tshark_lines(const char *args, char *first, size_t size)
+{
+	char cmd[600], line[200];
+	FILE *f;
+	int n = 0;
+
+	snprintf(cmd, sizeof(cmd),
+		 "tshark -n -r %s -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE "
+		 "%s 2>/dev/null",
+		 file, args);
+	f = popen(cmd, "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (!n && first)
+			memcpy(first, line, size < sizeof(line) ? size : sizeof(line));
+		n++;
+	}
+	ck_assert_int_eq(pclose(f), 0);
+	return n;
+}
+
+static void traffic(struct h_node *a, struct h_node *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < 40; i++)
+		h_send(a, &b->ip, b->base + 7, i, i < 20 ? 64 : 4096);
+	h_send(a, &b->ip, b->base + 7, 40, 5);
+	net_tx_flush(a->port);
+	h_wait(b, 41);
+	h_send(b, &a->ip, a->base + 9, 41, 64);
+	net_tx_flush(b->port);
+	h_wait(a, 1);
+}
+
+START_TEST(tshark_decodes_every_packet)
+{
+	struct net_port_cfg cfg = {.pcap = file};
+	const char *ip = _i ? "::1" : "127.77.3.1";
+	struct h_node a, b;
+	char line[200], want[200];
+
+	h_open_cfg(&a, ip, "lo", &cfg);
+	h_open(&b, ip);
+	traffic(&a, &b);
+	h_close(&a);
+	h_close(&b);
+	if (!have_tshark())
+		return;
+	ck_assert_int_eq(tshark_lines("", NULL, 0), 42);
+	ck_assert_int_eq(tshark_lines("-Y infiniband.bth", NULL, 0), 42);
+	ck_assert_int_eq(tshark_lines("-Y _ws.malformed", NULL, 0), 0);
+	ck_assert_int_eq(tshark_lines("-Y 'udp.checksum.status == 1'", NULL, 0), 42);
+	if (!_i)
+		ck_assert_int_eq(tshark_lines("-Y 'ip.checksum.status == 1'", NULL, 0),
+				 42);
+	ck_assert_int_eq(tshark_lines("-Y 'udp.dstport == 4791'", NULL, 0), 42);
+	ck_assert_int_eq(tshark_lines("-Y 'frame.number == 1' -T fields "
+				      "-e infiniband.bth.destqp -e infiniband.bth.opcode",
+				      line, sizeof(line)),
+			 1);
+	/* tshark prints opcodes in decimal */
+	snprintf(want, sizeof(want), "0x%06x\t100\n", b.base + 7);
+	ck_assert_str_eq(line, want);
+}
+END_TEST
+
+/* Take the file apart without tshark: the ICRC of each frame is right for its
+ * identification */
+START_TEST(icrcs_fit_the_frames)
+{
+	struct net_port_cfg cfg = {.pcap = file};
+	struct h_node a, b;
+	uint8_t buf[200000], *p, *end;
+	struct net_path path;
+	uint32_t len, frames = 0;
+	ssize_t n;
+	int fd;
+
+	h_open_cfg(&a, "127.77.3.1", "lo", &cfg);
+	h_open_cfg(&b, "127.77.3.2", "lo", &cfg); /* two writers: everything twice */
+	traffic(&a, &b);
+	h_close(&a);
+	h_close(&b);
+	fd = open(file, O_RDONLY);
+	n = read(fd, buf, sizeof(buf));
+	close(fd);
+	ck_assert_int_gt(n, 24);
+	for (p = buf + 24, end = buf + n; p < end; p += 16 + len, frames++) {
+		memcpy(&len, p + 8, 4);
+		ck_assert(p + 16 + len <= end);
+		path = (struct net_path){.src = {.b = {[10] = 0xff, [11] = 0xff}}};
+		path.dst = path.src;
+		memcpy(path.src.b + 12, p + 16 + 26, 4);
+		memcpy(path.dst.b + 12, p + 16 + 30, 4);
+		path.sport = get_be16(p + 16 + 34);
+		ck_assert_uint_eq(
+		    icrc_compute(&path, get_be16(p + 16 + 18), p + 16 + 42, len - 42 - 4),
+		    icrc_load(p + 16 + len - 4));
+	}
+	ck_assert_uint_eq(frames, 84);
+}
+END_TEST
+
+START_TEST(other_files_are_left_alone)
+{
+	struct net_port_cfg cfg = {.pcap = file};
+	struct h_node a;
+	struct stat st;
+	FILE *f = fopen(file, "w");
+
+	fputs("my diary, in which nobody shall write", f);
+	fclose(f);
+	ck_assert_int_eq(h_try_open_cfg(&a, &cfg), -EEXIST);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_eq(st.st_size, 37);
+	cfg.pcap = "/nonexistent/x";
+	ck_assert_int_eq(h_try_open_cfg(&a, &cfg), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_capture_lags_by_a_tick_at_most)
+{
+	struct net_port_cfg cfg = {.pcap = file};
+	struct h_node a;
+	struct stat st;
+
+	h_open_cfg(&a, "127.77.3.1", "lo", &cfg);
+	h_send(&a, &a.ip, a.base, 1, 64);
+	net_tx_flush(a.port);
+	ck_assert_uint_le(net_port_tick(a.port, h_now()), h_now() + 100000000);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_eq(st.st_size, 24 + 16 + 42 + H_HDR + 64 + 4);
+	h_close(&a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("pcap");
+	TCase *t = tcase_create("pcap");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, tshark_decodes_every_packet, 0, 2);
+	tcase_add_test(t, icrcs_fit_the_frames);
+	tcase_add_test(t, other_files_are_left_alone);
+	tcase_add_test(t, a_capture_lags_by_a_tick_at_most);
+	suite_add_tcase(s, t);
+	return h_main(s);
+}
