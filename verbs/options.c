@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/impair.h"
 #include "verbs/options.h"
 
 #define VALUE_MAX 2048 /* bytes of a value as text; the longest is the fault script */
@@ -125,18 +126,10 @@ static bool format_pcap(const struct options *o, char *buf, size_t len)
 
 static int parse_impair(struct options *o, const char *v, char *err, size_t errlen)
 {
-	const char *p = v;
+	char why[120];
 
-	/* The names and numbers are checked where they are used; here only the shape. */
-	while (p) {
-		size_t n = strcspn(p, "=,");
-
-		if (!n || p[n] != '=' || !p[n + 1] || p[n + 1] == ',')
-			return bad(err, errlen, "'%s' is not a list of NAME=VALUE", v);
-		p = strchr(p, ',');
-		if (p)
-			p++;
-	}
+	if (impair_check(v, why, sizeof(why)))
+		return bad(err, errlen, "%s", why);
 	return take_text(o->impair, sizeof(o->impair), v, err, errlen);
 }
 
@@ -407,7 +400,8 @@ static const struct row rows[] = {
      format_script},
     {{"impair", "URXE_IMPAIR", "NAME=VALUE,...", NULL, false,
       "a bad network: loss=1%,dup=1%,reorder=1%,corrupt=1%,\n"
-      "delay=50us,seed=7"},
+      "delay=50us,jitter=10us,rate=1gbit,seed=7; with the prefix tx.\n"
+      "or rx. for one direction"},
      parse_impair,
      format_impair},
     {{"pcap", "URXE_PCAP", "FILE", NULL, false,
