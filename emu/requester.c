@@ -396,6 +396,20 @@ static void fill_flush(const struct tr_wqe *w, struct roce_hdr *h)
 	h->flush_level = w->flush.level;
 }
 
+/*
+ * Is there a place for what will come? Told now, not by the response: what is behind a
+ * request that must fail here is not to be executed there.
+ */
+static bool place_ok(const struct tr_qp *t, const struct tr_wqe *w)
+{
+	struct tr_sg sg;
+
+	if ((w->kind != WQE_READ && w->kind != WQE_ATOMIC) || t->req.cur_psn)
+		return true;
+	sg = wqe_sg(t->qp, req_ring_index(t, t->req.cur), w);
+	return sg_check_writable(&sg) == 0;
+}
+
 /* A request that the responder answers with data: READ, atomics, ATOMIC_WRITE, FLUSH */
 static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 {
@@ -414,6 +428,8 @@ static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 	uint8_t *data;
 	int err;
 
+	if (!place_ok(t, w))
+		return req_wqe_failed(t, w, IBV_WC_LOC_PROT_ERR);
 	if (w->kind == WQE_ATOMIC)
 		tr_hdr(qp, &h,
 		       w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ROCE_CMP_SWAP

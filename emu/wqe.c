@@ -324,6 +324,23 @@ static bool sg_next(const struct tr_sg *sg, struct tr_cursor *cur, uint32_t len,
 	return false;
 }
 
+int sg_check_writable(const struct tr_sg *sg)
+{
+	struct tr_cursor cur = {0};
+	struct emu_mem mem;
+	struct step s;
+	int err;
+
+	while (sg_next(sg, &cur, UINT32_MAX, &s)) {
+		err = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len,
+				     IBV_ACCESS_LOCAL_WRITE, &mem);
+		if (err)
+			return err;
+		emu_mem_put(&mem);
+	}
+	return 0;
+}
+
 /* Fault in @rest bytes behind @cur; what is wrong there will be found when it is used */
 static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_t rest,
 			   int access, const struct odp_access *why)

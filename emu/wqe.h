@@ -134,6 +134,8 @@ const uint8_t *wqe_inline(const struct emu_qp *qp, uint32_t index);
 
 /* Put @cur at byte @pos of the list. */
 void sg_seek(const struct tr_sg *sg, uint64_t pos, struct tr_cursor *cur);
+/* May the list be written? 0 or an L_Key error, as below */
+int sg_check_writable(const struct tr_sg *sg);
 /*
  * sg_read, sg_write - copy @len bytes between @data and the list at @cur, which moves on
  * when all was copied. @rest: bytes that the operation has behind these, faulted in when
