@@ -144,6 +144,21 @@ uint32_t emu_mr_lkey(const struct emu_mr *mr);
 uint32_t emu_mr_rkey(const struct emu_mr *mr);
 struct odp_mr *emu_mr_odp(const struct emu_mr *mr);
 /*
+ * struct emu_mr_memory - [@start, @start+@length) in memory is @iova to the HCA
+ */
+struct emu_mr_memory {
+	uint64_t start, length, iova;
+};
+void emu_mr_memory(const struct emu_mr *mr, struct emu_mr_memory *out);
+
+/* Faults of MRs that are registered from now on, instead of the ODP domain's model */
+void emu_set_fault_model(struct emu_hca *hca, enum odp_fault_model model, uint64_t latency);
+/* Sums over all MRs that the HCA has and had, and their pages in tables now */
+void emu_odp_counters(const struct emu_hca *hca, struct odp_counters *out, uint64_t *cached);
+/* Those of its MRs, too */
+void emu_odp_reset_counters(struct emu_hca *hca);
+
+/*
  * emu_advise_find - the checks of ibv_advise_mr(3) on one SGE, and the MR it names (a reference,
  * to be used without the caller's lock). -ENOENT, -EINVAL, -EPERM, -EFAULT: see docs/odp.md
  */

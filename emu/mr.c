@@ -104,9 +104,14 @@ static int make_memory(struct emu_mr *mr)
 	    .hugetlb = mr->access & IBV_ACCESS_HUGETLB,
 	};
 
+	int ret;
+
 	if (!mr->hca->cfg.odp)
 		return -EOPNOTSUPP;
-	return odp_mr_create(mr->hca->cfg.odp, &attr, &mr->odp);
+	ret = odp_mr_create(mr->hca->cfg.odp, &attr, &mr->odp);
+	if (!ret)
+		emu_mr_memory_new(mr->hca, mr->odp);
+	return ret;
 }
 
 static uint64_t first_iova(uint64_t iova, int access)
@@ -203,7 +208,7 @@ int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start
 		ret = make_memory(&want);
 		if (ret)
 			return ret;
-		odp_mr_put(mr->odp);
+		emu_mr_memory_gone(mr->hca, mr->odp);
 	}
 	mr->pd->users--;
 	want.pd->users++;
@@ -218,7 +223,7 @@ int emu_mr_dereg(struct emu_mr *mr)
 	if (mr->num_mw) /* rxe_dereg_mr(); IBTA 10.6.7.2.6 */
 		return -EINVAL;
 	emu_key_del(mr->hca, &mr->k);
-	odp_mr_put(mr->odp);
+	emu_mr_memory_gone(mr->hca, mr->odp);
 	mr->pd->users--;
 	mr->hca->num_mrs--;
 	free(mr);

@@ -91,6 +91,8 @@ struct emu_mcast_group;
 
 /*
  * struct emu_hca - one device. Owned by hca.c; transport state is behind @tr.
+ * @fault:	of new MRs, if it was set
+ * @odp_gone:	counters of MRs that are gone
  */
 struct emu_hca {
 	struct emu_hca_cfg cfg;
@@ -102,6 +104,12 @@ struct emu_hca {
 	struct net_ip gid[EMU_GID_TABLE_LEN];
 	bool gid_used[EMU_GID_TABLE_LEN];
 	uint64_t counter[EMU_CNT_MAX];
+	struct {
+		bool set;
+		enum odp_fault_model model;
+		uint64_t latency;
+	} fault;
+	struct odp_counters odp_gone;
 	struct emu_table keys; /* MRs and MWs by key >> 8 */
 	struct emu_table ahs;
 	struct emu_table srqs;
@@ -210,6 +218,9 @@ struct emu_mw {
 int emu_key_add(struct emu_hca *hca, struct emu_key *k);
 void emu_key_del(struct emu_hca *hca, struct emu_key *k);
 struct emu_key *emu_key_find(struct emu_hca *hca, uint32_t key);
+/* mr_odp.c: memory of an MR begins, with the device's fault model, and ends */
+void emu_mr_memory_new(struct emu_hca *hca, struct odp_mr *odp);
+void emu_mr_memory_gone(struct emu_hca *hca, struct odp_mr *odp);
 bool emu_range_in(uint64_t va, uint64_t len, uint64_t base, uint64_t size);
 /* The type 2B windows that are bound to @qp become free: it is going away. */
 void emu_mw_qp_gone(struct emu_qp *qp);

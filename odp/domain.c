@@ -401,6 +401,14 @@ static void info_read(const struct odp_mr *mr, struct odp_mr_info *info)
 	counters_read(mr, &info->counters);
 }
 
+void odp_mr_describe(struct odp_mr *mr, struct odp_mr_info *out)
+{
+	dom_settle(mr->dom);
+	dom_lock(mr->dom);
+	info_read(mr, out);
+	dom_unlock(mr->dom);
+}
+
 void dom_register(struct odp_domain *dom, struct odp_mr *mr)
 {
 	dom_lock(dom);

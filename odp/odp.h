@@ -270,6 +270,8 @@ struct odp_mr_info {
 	uint64_t pages_cached;
 	struct odp_counters counters;
 };
+/* odp_mr_describe - all of it, invalidations up to now applied */
+void odp_mr_describe(struct odp_mr *mr, struct odp_mr_info *out);
 /*
  * odp_domain_each - call @fn for each live MR, then for the on-demand ones that are gone
  * (the last 256 are kept for the report at exit). No lock is held meanwhile.

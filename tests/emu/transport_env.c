@@ -45,6 +45,24 @@ void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name)
 {
 }
 
+void odp_mr_set_model(struct odp_mr *mr, enum odp_fault_model model, uint64_t latency)
+{
+}
+
+void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out)
+{
+	memset(out, 0, sizeof(*out));
+}
+
+void odp_mr_reset_counters(struct odp_mr *mr)
+{
+}
+
+void odp_mr_describe(struct odp_mr *mr, struct odp_mr_info *out)
+{
+	memset(out, 0, sizeof(*out));
+}
+
 const char *odp_model_name(enum odp_fault_model model)
 {
 	return "model";
