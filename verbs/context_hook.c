@@ -4,7 +4,10 @@
  * - poll_cq, start_poll: a thread that polls an empty CQ takes a turn in driving the HCA,
  * so that a message is received by who waits for it, without a hop between threads;
  * - advise_mr: librxe has none before rdma-core v60;
- * - XRC, rereg_mr: librxe has none (xrc.c).
+ * - XRC, rereg_mr: librxe has none (xrc.c);
+ * - next_poll: librxe before rdma-core v65 ends the poll itself when the CQ is empty, and
+ *   end_poll, which the program must call then (ibv_start_poll(3)), takes one entry too
+ * many.
  *
  * The operations that are wrapped are the provider's, the same for all of its contexts; a
  * process may hold several providers' libraries (bundles bring their own), so there are a
@@ -27,11 +30,15 @@ typedef struct ibv_cq_ex *(*create_cq_ex_fn)(struct ibv_context *context,
 					     struct ibv_cq_init_attr_ex *attr);
 typedef int (*post_fn)(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		       struct ibv_send_wr **bad);
+typedef int (*next_poll_fn)(struct ibv_cq_ex *cq);
+typedef void (*end_poll_fn)(struct ibv_cq_ex *cq);
 typedef int (*start_poll_fn)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 
 static poll_fn poll_orig[PLACES];
 static create_cq_ex_fn create_cq_ex_orig[PLACES];
 static start_poll_fn start_poll_orig[PLACES];
+static next_poll_fn next_poll_orig[PLACES];
+static end_poll_fn end_poll_orig[PLACES];
 static post_fn post_orig[PLACES];
 static xrc_create_qp_ex_fn create_qp_ex_orig[PLACES];
 
@@ -67,12 +74,68 @@ static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *w
 	return got || !drive() ? got : orig(cq, n, wc);
 }
 
+/* The CQ whose poll the provider has ended already in this thread */
+static __thread struct ibv_cq_ex *ended;
+
 static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 			 struct ibv_poll_cq_attr *attr)
 {
-	int err = orig(cq, attr);
+	int err;
 
+	ended = NULL;
+	err = orig(cq, attr);
 	return err != ENOENT || !drive() ? err : orig(cq, attr);
+}
+
+/* What the provider's next_poll does at the end of a CQ, by place; found out at the first
+ */
+static enum next_poll_kind { NEXT_UNKNOWN, NEXT_GOOD, NEXT_ENDS } next_poll_kind[PLACES];
+
+/* Is the CQ's ring consumed up to the last entry? Nobody may produce meanwhile. */
+static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
+{
+	struct uobject *o = uobject_find(&ctx->objects, UOBJECT_CQ, handle);
+	struct emu_ring_info info = o ? emu_cq_ring(o->cq) : (struct emu_ring_info){0};
+	struct rxe_queue_buf *q = ring_space_at(&ctx->rings, info.offset, info.size);
+
+	return q && q->consumer_index == q->producer_index;
+}
+
+/* The first end of a CQ: one that ends the poll has consumed the entry that it stood on.
+ */
+static int next_finding_out(int place, struct ibv_cq_ex *cq)
+{
+	struct uverbs_context *ctx = uverbs_lookup(cq->context->cmd_fd);
+	int err;
+
+	if (!ctx)
+		return next_poll_orig[place](cq);
+	engine_lock(ctx->engine);
+	err = next_poll_orig[place](cq);
+	if (err == ENOENT)
+		next_poll_kind[place] =
+		    is_consumed(ctx, cq->handle) ? NEXT_ENDS : NEXT_GOOD;
+	engine_unlock(ctx->engine);
+	vfile_put(&ctx->vf);
+	return err;
+}
+
+static int next_any(int place, struct ibv_cq_ex *cq)
+{
+	int err = next_poll_kind[place] == NEXT_UNKNOWN ? next_finding_out(place, cq)
+							: next_poll_orig[place](cq);
+
+	if (err == ENOENT && next_poll_kind[place] == NEXT_ENDS)
+		ended = cq;
+	return err;
+}
+
+static void end_any(end_poll_fn orig, struct ibv_cq_ex *cq)
+{
+	if (ended == cq)
+		ended = NULL;
+	else
+		orig(cq);
 }
 
 static void hook_cq_ex(struct ibv_cq_ex *cq);
@@ -110,6 +173,14 @@ static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context
 	{                                                                                \
 		return start_driving(start_poll_orig[i], cq, attr);                      \
 	}                                                                                \
+	static int next_poll_##i(struct ibv_cq_ex *cq)                                   \
+	{                                                                                \
+		return next_any(i, cq);                                                  \
+	}                                                                                \
+	static void end_poll_##i(struct ibv_cq_ex *cq)                                   \
+	{                                                                                \
+		end_any(end_poll_orig[i], cq);                                           \
+	}                                                                                \
 	static struct ibv_cq_ex *create_cq_ex_##i(struct ibv_context *context,           \
 						  struct ibv_cq_init_attr_ex *attr)      \
 	{                                                                                \
@@ -139,6 +210,10 @@ PLACE(3)
 static const poll_fn poll_hooked[PLACES] = {poll_0, poll_1, poll_2, poll_3};
 static const start_poll_fn start_poll_hooked[PLACES] = {start_poll_0, start_poll_1,
 							start_poll_2, start_poll_3};
+static const next_poll_fn next_poll_hooked[PLACES] = {next_poll_0, next_poll_1,
+						      next_poll_2, next_poll_3};
+static const end_poll_fn end_poll_hooked[PLACES] = {end_poll_0, end_poll_1, end_poll_2,
+						    end_poll_3};
 static const create_cq_ex_fn create_cq_ex_hooked[PLACES] = {
     create_cq_ex_0, create_cq_ex_1, create_cq_ex_2, create_cq_ex_3};
 
@@ -152,9 +227,14 @@ static struct ibv_qp *(*const open_qp_hooked[PLACES])(struct ibv_context *,
 static void hook_cq_ex(struct ibv_cq_ex *cq)
 {
 	int i = place_for(start_poll_orig, (void *)cq->start_poll);
+	int j = place_for(next_poll_orig, (void *)cq->next_poll);
+	int k = place_for(end_poll_orig, (void *)cq->end_poll);
 
-	if (i >= 0)
-		cq->start_poll = start_poll_hooked[i];
+	if (i < 0 || j < 0 || k < 0)
+		return;
+	cq->start_poll = start_poll_hooked[i];
+	cq->next_poll = next_poll_hooked[j];
+	cq->end_poll = end_poll_hooked[k];
 }
 
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
