@@ -188,6 +188,8 @@ struct sim_cq {
 	uint64_t polled;
 	bool dead; /* CQ_ERR was raised */
 	bool hold; /* the application does not poll */
+	bool solicited_only;
+	uint64_t solicited; /* completions that count for that */
 };
 
 #define SIM_TAG_SEND 0x5e00u /* bits 48.. of a wr_id; 32..47: QP, 0..31: index */

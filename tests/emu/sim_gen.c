@@ -9,6 +9,8 @@
 
 #include "sim_gen.h"
 
+#define SMALL_BOUND 24 /* pages */
+
 bool sim_takes_recv(uint32_t opcode)
 {
 	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
@@ -72,6 +74,9 @@ void gen_mem(struct sim_world *w, bool hostile)
 	/* a fault must be over before the retries of an RC requester are */
 	if (w->odp.model != ODP_FAULT_SYNC && w->odp.latency > 20 * US)
 		w->odp.latency = 20 * US;
+	/* and the bound must hold what one operation needs at a time */
+	if ((w->odp.model != ODP_FAULT_SYNC || w->odp.latency) && w->odp.max_pages)
+		w->odp.max_pages += SMALL_BOUND;
 }
 
 /* Pages of the on-demand arena move while the program runs */
@@ -327,8 +332,9 @@ static bool gen_forward(struct sim_qp *q, struct sim_op *op)
 {
 	struct sim_op *last = q->n ? &q->op[q->n - 1] : NULL;
 
+	/* where CQs are not polled at once the model would learn of it too late */
 	if (!last || last->opcode != IBV_WR_RDMA_READ || !last->len ||
-	    !sim_chance(&q->host->w->rng, 400))
+	    q->host->w->kind == SIM_CQ || !sim_chance(&q->host->w->rng, 400))
 		return false;
 	op->flags = (op->flags & ~(uint32_t)IBV_SEND_INLINE) | IBV_SEND_FENCE;
 	last->flags |= IBV_SEND_SIGNALED; /* tells the model before the message arrives */
