@@ -8,10 +8,10 @@
  * set, which is asked only when the hot ones had nothing (every fourth time), or once in
  * a while. So a process that waits for one peer pays for one system call per look.
  *
- * A hot socket is read with recvmmsg once one call brings as many datagrams as were asked
- * for: a peer that sends single packets. Batches of a peer that uses UDP_SEGMENT come
- * whole in one datagram buffer anyway, and then one buffer, which stays in the cache, is
- * better than many.
+ * A hot socket is read with recvmmsg when calls keep bringing as many datagrams as were
+ * asked for: a peer that sends many single packets. Batches of a peer that uses
+ * UDP_SEGMENT come whole in one datagram buffer anyway, and then one buffer, which stays
+ * in the cache, is better than many.
  */
 #include "net/backend.h"
 
@@ -27,17 +27,20 @@
 #define HOT_EMPTY   1024 /* reads without a packet, after which a socket is hot no more */
 #define EMPTY_POLLS 4	 /* polls without a packet per look at the epoll set */
 #define BUSY_POLLS  16	 /* the same for polls with packets */
+#define FULL_READS  4	 /* so many, and a socket is asked for more */
 #define SMALL	    (RX_BUF / 4)
 
 /*
  * struct sb_sock - what is kept for a socket
  * @hot:	index in net_backend.hot, -1 if it is not there
  * @empty:	reads without a packet, in a row
+ * @full:	reads that brought all that was asked for, in a row
  * @want:	datagrams to ask for: 1 .. RX_BATCH
  */
 struct sb_sock {
 	int hot;
 	unsigned int empty;
+	unsigned int full;
 	unsigned int want;
 };
 
@@ -183,6 +186,19 @@ static int receive(struct net_backend *be, struct net_sock *sk, unsigned int wan
 	return 1;
 }
 
+/* How many datagrams to ask for next time, when @n came */
+static void adapt(const struct net_backend *be, struct sb_sock *s, unsigned int n)
+{
+	if (n < s->want || be->rx[n - 1].msg_len >= SMALL) {
+		s->full = 0;
+		if (n * 2 <= s->want)
+			s->want /= 2;
+	} else if (++s->full >= FULL_READS && s->want < RX_BATCH) {
+		s->full = 0;
+		s->want *= 2;
+	}
+}
+
 static int sock_poll(struct net_backend *be, struct net_sock *sk, net_backend_rx fn,
 		     void *arg)
 {
@@ -191,14 +207,12 @@ static int sock_poll(struct net_backend *be, struct net_sock *sk, net_backend_rx
 
 	if (n <= 0) { /* also ICMP errors, which are nobody's business here */
 		s->empty++;
+		s->full = 0;
 		s->want = 1;
 		return 0;
 	}
 	s->empty = 0;
-	if ((unsigned int)n == s->want && be->rx[n - 1].msg_len < SMALL)
-		s->want = s->want * 2 > RX_BATCH ? RX_BATCH : s->want * 2;
-	else if ((unsigned int)n * 2 <= s->want)
-		s->want /= 2;
+	adapt(be, s, (unsigned int)n);
 	for (i = 0; i < n; i++) {
 		count += packets(be, (unsigned int)i);
 		deliver(be, sk, (unsigned int)i, fn, arg);
