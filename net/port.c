@@ -41,11 +41,22 @@ void port_set_now(struct net_port *p)
 /* --- opening and closing
  * ----------------------------------------------------------------- */
 
+/*
+ * The default is sockets, which are as fast and are allowed everywhere. Where the kernel
+ * denies io_uring (too old, or a container's seccomp filter), sockets take its place.
+ */
 static int open_backend(struct net_port *p, const char *name)
 {
-	p->be_ops = &net_backend_socket;
-	if (name && strcmp(name, p->be_ops->name) != 0)
+	if (name && strcmp(name, "socket") != 0 && strcmp(name, "uring") != 0)
 		return -EINVAL;
+#ifdef HAVE_URING
+	if (name && !strcmp(name, "uring")) {
+		p->be_ops = &net_backend_uring;
+		if (p->be_ops->open(&p->be) == 0)
+			return 0;
+	}
+#endif
+	p->be_ops = &net_backend_socket;
 	return p->be_ops->open(&p->be);
 }
 
@@ -384,6 +395,11 @@ int net_port_qpn_lease(struct net_port *p, uint32_t *base, uint32_t *count)
 	if (*base + *count > ROCE_QPN_MULTICAST)
 		*count -= 1;
 	return 0;
+}
+
+const char *net_port_backend(const struct net_port *p)
+{
+	return p->be_ops->name;
 }
 
 unsigned int net_port_slot(const struct net_port *p)

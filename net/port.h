@@ -55,6 +55,8 @@ struct net_port_cfg {
 /* net_port_open - 0 and *@out, or -errno. Reserves the process's slot (see switch.h) */
 int net_port_open(const struct net_port_cfg *cfg, struct net_port **out);
 void net_port_close(struct net_port *port);
+/* The backend in use: what was asked for, or "socket" where the kernel denies it */
+const char *net_port_backend(const struct net_port *port);
 
 /*
  * net_port_abandon - the child's side of a fork: let go of everything without undoing
