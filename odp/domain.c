@@ -230,6 +230,7 @@ static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 	pthread_mutex_init(&dom->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
 	prefetcher_init(&dom->prefetcher);
+	dom->script_no = 1;
 	rc = cfg->script ? script_parse(cfg->script, &dom->script, NULL, 0) : 0;
 	if (!rc)
 		rc = evict_init(&dom->evict, cfg->max_pages);
@@ -316,6 +317,30 @@ void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
 	dom->cfg.model = model;
 	dom->cfg.latency = latency;
 	dom_unlock(dom);
+}
+
+static bool needs_care(const struct odp_domain *dom)
+{
+	return evict_on(&dom->evict) || dom->script;
+}
+
+int odp_domain_set_script(struct odp_domain *dom, const char *text)
+{
+	struct script *script = NULL, *old;
+	int rc = text ? script_parse(text, &script, NULL, 0) : 0;
+
+	if (rc)
+		return rc;
+	dom_lock(dom);
+	old = dom->script;
+	dom->script = script;
+	dom->script_no++;
+	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next)
+		if (mr->demand)
+			mr->demand->careful = needs_care(dom);
+	dom_unlock(dom);
+	free(old);
+	return 0;
 }
 
 /* --- counters ---------------------------------------------------------------- */
@@ -417,6 +442,8 @@ void dom_register(struct odp_domain *dom, struct odp_mr *mr)
 		mr->next->prev = mr;
 	dom->mrs = mr;
 	dom->n_mrs++;
+	if (mr->demand)
+		mr->demand->careful = needs_care(dom);
 	if (mr->demand && mr->implicit)
 		dom->implicit++;
 	else if (mr->demand)

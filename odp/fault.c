@@ -537,13 +537,73 @@ void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len)
 	COUNT(mr, pages_invalidated, n);
 }
 
+/* --- scripted faults --------------------------------------------------------- */
+
+void mr_match_rules(struct odp_mr *mr)
+{
+	const struct script *s = mr->dom->script;
+	struct odp_demand *d = mr->demand;
+
+	if (!s || !d || d->rule_script != mr->dom->script_no)
+		return;
+	for (unsigned int i = 0; i < s->n; i++)
+		d->rule[i].on = script_matches(&s->rule[i], mr->key, mr->name);
+}
+
+/* With the lock, left for a moment: states of the rules, all new */
+static bool make_states(struct odp_mr *mr)
+{
+	struct odp_domain *dom = mr->dom;
+	struct odp_demand *d = mr->demand;
+	uint64_t no = dom->script_no;
+	unsigned int n = dom->script->n;
+	struct script_state *states, *unused;
+
+	dom_unlock(dom);
+	states = unused = calloc(n, sizeof(*states));
+	dom_lock(dom);
+	if (states && dom->script_no == no && d->rule_script != no) {
+		unused = d->rule;
+		d->rule = states;
+		d->rule_script = no;
+		mr_match_rules(mr);
+	}
+	dom_unlock(dom);
+	free(unused);
+	dom_lock(dom);
+	return states;
+}
+
+/*
+ * With the lock, maybe left for a moment: the script, the MR having a state for each of
+ * its rules. NULL: there is none (or no memory: then the rules are not for this access)
+ */
+static const struct script *script_ready(struct odp_mr *mr)
+{
+	struct odp_domain *dom = mr->dom;
+
+	while (dom->script && mr->demand->rule_script != dom->script_no)
+		if (!make_states(mr))
+			return NULL;
+	return dom->script;
+}
+
+/* With the lock */
+static bool rule_due(const struct service *s, const struct script_rule *rule,
+		     struct script_state *state)
+{
+	uint64_t page = s->mr->demand->pt.first + rule->page;
+
+	if (!state->on || page < s->page || page - s->page >= s->n)
+		return false;
+	return ++state->seen == rule->access;
+}
+
+/* With the lock */
 static void drop_page(struct odp_mr *mr, uint64_t page)
 {
-	uint64_t n;
+	uint64_t n = pt_clear(&mr->demand->pt, page, 1, false, mr_forget_fn(mr), mr);
 
-	dom_lock(mr->dom);
-	n = pt_clear(&mr->demand->pt, page, 1, false, mr_forget_fn(mr), mr);
-	dom_unlock(mr->dom);
 	COUNT(mr, evictions, n);
 }
 
@@ -552,29 +612,23 @@ static void drop_page(struct odp_mr *mr, uint64_t page)
 static int run_script(struct service *s)
 {
 	struct odp_mr *mr = s->mr;
-	const struct script *script = mr->dom->script;
-	uint64_t base = mr->demand->pt.first;
+	const struct script *script;
 	int rc = 0;
 
-	for (unsigned int i = 0; i < script->n; i++) {
+	dom_lock(mr->dom);
+	script = script_ready(mr);
+	for (unsigned int i = 0; script && i < script->n; i++) {
 		const struct script_rule *rule = &script->rule[i];
-		struct script_state *state = &mr->demand->rule[i];
-		uint64_t page = base + rule->page;
-		bool due;
 
-		if (page < s->page || page - s->page >= s->n)
+		if (!rule_due(s, rule, &mr->demand->rule[i]))
 			continue;
-		dom_lock(mr->dom);
-		due = state->on && ++state->seen == rule->access;
-		dom_unlock(mr->dom);
-		if (!due)
-			continue;
-		drop_page(mr, page);
+		drop_page(mr, mr->demand->pt.first + rule->page);
 		if (rule->action == SCRIPT_MODEL)
 			s->model = rule->model;
 		if (rule->action == SCRIPT_ERROR)
 			rc = -EFAULT;
 	}
+	dom_unlock(mr->dom);
 	if (rc) {
 		count_fault(s);
 		COUNT(mr, failed_faults, 1);
@@ -597,7 +651,7 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 	};
 	int rc;
 
-	if (mr->demand->rule && !touch) {
+	if (mr->demand->careful && !touch) {
 		rc = run_script(&s);
 		if (rc)
 			return rc;

@@ -101,11 +101,12 @@ struct pending {
  * @watched:	os->watch was called
  * @counter:	struct odp_counters, member by member
  * @inflight, @pending: under dom->lock; @pending NULL until there is one
- * @rule:	state of each rule of the domain's script, NULL without one
+ * @rule:	state of each rule of the domain's script, made at the first access under it;
+ *		of the script number @rule_script, see odp_domain.script_no
  */
 struct odp_demand {
 	struct pagetable pt;
-	bool careful;
+	_Atomic bool careful;
 	_Atomic bool watched;
 	_Atomic uint8_t model;
 	_Atomic uint64_t latency;
@@ -114,6 +115,7 @@ struct odp_demand {
 	struct pending *pending;
 	unsigned int n_pending;
 	struct script_state *rule;
+	uint64_t rule_script;
 };
 
 /*
@@ -141,6 +143,8 @@ struct odp_mr {
 /*
  * struct odp_domain
  * @linux_os:	of the real operating system, else NULL
+ * @script:	scripted faults, NULL without; @script_no: how many were there before, 1 for the
+ *		first. Under the lock
  * @explicit_mrs: on-demand MRs by address; @implicit of the MRs are everywhere
  * @total:	counters of MRs that are gone
  * @retired:	ring of the last of them, @n_retired ever
@@ -154,6 +158,7 @@ struct odp_domain {
 	struct odp_config cfg;
 	uint8_t page_shift, huge_shift;
 	struct script *script;
+	uint64_t script_no;
 	struct evict evict;
 	struct ranges explicit_mrs;
 	unsigned int implicit;
@@ -242,6 +247,9 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r);
 pt_page_fn *mr_forget_fn(struct odp_mr *mr);
 /* With the lock: pending faults that overlap the pages are void. */
 void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);
+
+/* With the lock: which rules of the script are about this MR, if it has their states */
+void mr_match_rules(struct odp_mr *mr);
 
 /* mr.c */
 

@@ -62,12 +62,6 @@ static int demand_init(struct odp_mr *mr)
 	d->model = dom->cfg.model;
 	d->latency = dom->cfg.latency;
 	dom_unlock(dom);
-	d->careful = evict_on(&dom->evict) || dom->script;
-	if (dom->script) {
-		d->rule = calloc(dom->script->n, sizeof(*d->rule));
-		if (!d->rule)
-			return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -82,16 +76,6 @@ static void mr_free(struct odp_mr *mr)
 		free(d);
 	}
 	free(mr);
-}
-
-static void match_rules(struct odp_mr *mr)
-{
-	const struct script *s = mr->dom->script;
-
-	if (!s || !mr->demand)
-		return;
-	for (unsigned int i = 0; i < s->n; i++)
-		mr->demand->rule[i].on = script_matches(&s->rule[i], mr->key, mr->name);
 }
 
 /* Pages that are present enter the table, as mlx5 does at registration. Best effort. */
@@ -137,7 +121,6 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		mr_free(mr);
 		return rc;
 	}
-	match_rules(mr);
 	dom_register(dom, mr);
 	if (mr->demand && dom->cfg.snapshot && !mr->implicit)
 		take_snapshot(mr);
@@ -169,7 +152,7 @@ void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name)
 	dom_lock(mr->dom);
 	mr->key = key;
 	snprintf(mr->name, sizeof(mr->name), "%s", name ? name : "");
-	match_rules(mr);
+	mr_match_rules(mr);
 	dom_unlock(mr->dom);
 }
 

@@ -164,6 +164,12 @@ void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
 			  uint64_t latency);
 
 /*
+ * odp_domain_set_script - scripted faults of all MRs from now on, see odp_script_check(); all
+ * counts begin anew. NULL: none. 0, -EINVAL, -ENOMEM
+ */
+int odp_domain_set_script(struct odp_domain *dom, const char *text);
+
+/*
  * struct odp_access - who accesses, and when
  * @now:	time of the access
  * @remote:	on behalf of a request from the wire (else a local SGE)

@@ -580,6 +580,32 @@ START_TEST(script_of_models_and_errors)
 }
 END_TEST
 
+START_TEST(script_comes_and_goes_at_run_time)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){0}, 16, true);
+	ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
+	ck_assert_int_eq(odp_domain_set_script(dom, "nonsense"), -EINVAL);
+	ck_assert_int_eq(odp_domain_set_script(dom, "mr=m,page=2,access=2"), 0);
+	for (unsigned int i = 1; i <= 3; i++) {
+		ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
+		ck_assert_int_eq(acc.faulted, i == 2);
+	}
+	/* the same again: counting begins anew */
+	ck_assert_int_eq(odp_domain_set_script(dom, "mr=m,page=2,access=2"), 0);
+	for (unsigned int i = 1; i <= 3; i++) {
+		ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
+		ck_assert_int_eq(acc.faulted, i == 2);
+	}
+	ck_assert_int_eq(odp_domain_set_script(dom, "mr=*,page=2,access=1"), 0);
+	ck_assert_int_eq(odp_domain_set_script(dom, NULL), 0);
+	ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
+	ck_assert(!acc.faulted);
+	end();
+}
+END_TEST
+
 /* --- eviction ---------------------------------------------------------------- */
 
 START_TEST(least_recently_used_goes)
@@ -842,6 +868,7 @@ int main(void)
 	tcase_add_test(tc, fault_queue_is_bounded);
 	tcase_add_test(tc, third_access_faults);
 	tcase_add_test(tc, script_of_models_and_errors);
+	tcase_add_test(tc, script_comes_and_goes_at_run_time);
 	tc = tcase(s, "tables");
 	tcase_add_test(tc, least_recently_used_goes);
 	tcase_add_loop_test(tc, access_larger_than_the_bound, 0, 2);
