@@ -82,6 +82,19 @@ void emu_cq_arm(struct emu_cq *cq, bool solicited_only)
 	cq->solicited_only = solicited_only;
 }
 
+void emu_cq_forget(struct emu_cq *cq, uint32_t qpn)
+{
+	uint32_t i;
+
+	for (i = ring_consumer(&cq->ring); i != cq->ring.local;
+	     i = (i + 1) & ring_mask(&cq->ring)) {
+		struct ib_uverbs_wc *wc = ring_at(&cq->ring, i);
+
+		if (wc->qp_num == qpn)
+			wc->vendor_err = EMU_WC_FORGOTTEN;
+	}
+}
+
 static void overrun(struct emu_cq *cq)
 {
 	cq->overrun = true;

@@ -179,6 +179,11 @@ int emu_cq_destroy(struct emu_cq *cq);
 uint32_t emu_cq_cqe(const struct emu_cq *cq);
 struct emu_ring_info emu_cq_ring(const struct emu_cq *cq);
 /*
+ * vendor_err of a completion whose QP was reset since: to be dropped by who polls, as hardware
+ * drivers drop such completions from the CQ (IBTA 10.3.1.1 leaves both to them)
+ */
+#define EMU_WC_FORGOTTEN 0x55525845u
+/*
  * Ask for an event at the next completion; those that are there do not count. "Solicited only"
  * does not weaken an arming for any completion (rxe_req_notify_cq()).
  */

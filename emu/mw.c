@@ -11,7 +11,10 @@
 
 #include "emu/qp.h"
 
-#define ACCESS_MW (EMU_ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED | EMU_ACCESS_OPTIONAL)
+/* Rights that a window does not have are accepted and mean nothing, as in rxe_mw.c. */
+#define ACCESS_MW                                                                        \
+	(IBV_ACCESS_LOCAL_WRITE | EMU_ACCESS_REMOTE | IBV_ACCESS_MW_BIND |               \
+	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | EMU_ACCESS_OPTIONAL)
 
 int emu_mw_alloc(struct emu_pd *pd, enum ibv_mw_type type, struct emu_mw **out)
 {

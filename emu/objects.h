@@ -284,6 +284,12 @@ struct emu_cq {
  */
 int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited);
 
+/*
+ * emu_cq_forget - mark what a QP that enters RESET has left in the queue. The entries stay, since
+ * the application may be reading them at this moment; who polls throws them away.
+ */
+void emu_cq_forget(struct emu_cq *cq, uint32_t qpn);
+
 /* --- receive WQEs -------------------------------------------------------- */
 
 #define EMU_MAX_SGE 32

@@ -400,6 +400,10 @@ static void empty_ring(struct emu_ring *r)
 
 static void enter_reset(struct emu_qp *qp)
 {
+	if (qp->send_cq)
+		emu_cq_forget(qp->send_cq, qp->qpn);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		emu_cq_forget(qp->recv_cq, qp->qpn);
 	empty_ring(&qp->sq);
 	empty_ring(&qp->rq);
 	initial_attr(qp);

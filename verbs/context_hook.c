@@ -67,15 +67,46 @@ static bool drive(void)
 	return e != NULL;
 }
 
+/* Without those that were forgotten with the reset of their QP; how many are left */
+static int drop_forgotten(struct ibv_wc *wc, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].vendor_err == EMU_WC_FORGOTTEN)
+			continue;
+		if (kept != i)
+			wc[kept] = wc[i];
+		kept++;
+	}
+	return kept;
+}
+
+static int poll_kept(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got, kept;
+
+	do {
+		got = orig(cq, n, wc);
+		kept = got > 0 ? drop_forgotten(wc, got) : got;
+	} while (got > 0 && !kept);
+	return kept;
+}
+
 static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	int got = orig(cq, n, wc);
+	int got = poll_kept(orig, cq, n, wc);
 
-	return got || !drive() ? got : orig(cq, n, wc);
+	return got || !drive() ? got : poll_kept(orig, cq, n, wc);
 }
 
 /* The CQ whose poll the provider has ended already in this thread */
 static __thread struct ibv_cq_ex *ended;
+
+static bool is_forgotten(struct ibv_cq_ex *cq)
+{
+	return cq->read_vendor_err && cq->read_vendor_err(cq) == EMU_WC_FORGOTTEN;
+}
 
 static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 			 struct ibv_poll_cq_attr *attr)
@@ -84,7 +115,14 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 
 	ended = NULL;
 	err = orig(cq, attr);
-	return err != ENOENT || !drive() ? err : orig(cq, attr);
+	if (err == ENOENT && drive())
+		err = orig(cq, attr);
+	if (err || !is_forgotten(cq))
+		return err;
+	err = cq->next_poll(cq);
+	if (err)
+		cq->end_poll(cq);
+	return err;
 }
 
 /* What the provider's next_poll does at the end of a CQ, by place; found out at the first
@@ -122,9 +160,12 @@ static int next_finding_out(int place, struct ibv_cq_ex *cq)
 
 static int next_any(int place, struct ibv_cq_ex *cq)
 {
-	int err = next_poll_kind[place] == NEXT_UNKNOWN ? next_finding_out(place, cq)
-							: next_poll_orig[place](cq);
+	int err;
 
+	do {
+		err = next_poll_kind[place] == NEXT_UNKNOWN ? next_finding_out(place, cq)
+							    : next_poll_orig[place](cq);
+	} while (!err && is_forgotten(cq));
 	if (err == ENOENT && next_poll_kind[place] == NEXT_ENDS)
 		ended = cq;
 	return err;
