@@ -11,6 +11,12 @@
 
 #include "tests/odp/util.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
 static volatile sig_atomic_t seen, seen_code;
 static volatile uintptr_t seen_addr;
 static sigjmp_buf out;
@@ -227,7 +233,7 @@ START_TEST(old_action_is_the_applications)
 
 	sigaddset(&a.sa_mask, SIGUSR2);
 	ck_assert_int_eq(guard_sigaction(SIGBUS, &a, &old), 0);
-	ck_assert(old.sa_handler == SIG_DFL);
+	ck_assert(SANITIZED || old.sa_handler == SIG_DFL);
 	ck_assert_int_eq(guard_sigaction(SIGBUS, NULL, &old), 0);
 	ck_assert(old.sa_handler == on_plain);
 	ck_assert_int_eq(old.sa_flags, a.sa_flags);
@@ -246,7 +252,8 @@ START_TEST(others_are_adopted)
 	ck_assert_int_eq(sigaction(SIGSEGV, &sa, NULL), 0);
 	ck_assert_int_eq(guard_init(), 0);
 	ck_assert_int_eq(guard_sigaction(SIGSEGV, NULL, &old), 0);
-	ck_assert(old.sa_handler == on_plain);
+	/* (a sanitizer puts a handler of its own around it) */
+	ck_assert(SANITIZED || old.sa_handler == on_plain);
 	ck_assert_int_eq(guard_copy(&b, NULL, 1), -EFAULT);
 	raise(SIGSEGV);
 	ck_assert_int_eq(seen, 1);
@@ -371,13 +378,13 @@ int main(void)
 	tcase_add_test(tc, mask_of_the_handler);
 	tcase_add_test(tc, handler_may_return);
 	tcase_add_test(tc, sent_and_ignored);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	/* A sanitizer's own handler was there first and makes a report of these. */
-	tcase_add_test_raise_signal(tc, default_fault_kills, SIGSEGV);
-	tcase_add_test_raise_signal(tc, default_sent_kills, SIGSEGV);
-	tcase_add_test_raise_signal(tc, ignored_fault_kills, SIGSEGV);
-	tcase_add_test_raise_signal(tc, default_bus_kills, SIGBUS);
-#endif
+	if (!SANITIZED) {
+		tcase_add_test_raise_signal(tc, default_fault_kills, SIGSEGV);
+		tcase_add_test_raise_signal(tc, default_sent_kills, SIGSEGV);
+		tcase_add_test_raise_signal(tc, ignored_fault_kills, SIGSEGV);
+		tcase_add_test_raise_signal(tc, default_bus_kills, SIGBUS);
+	}
 	suite_add_tcase(s, tc);
 	return util_run(s);
 }

@@ -186,6 +186,20 @@ static void *prefetcher(void *arg)
 	return NULL;
 }
 
+/*
+ * Memory far from where the kernel puts what it is asked for: else something of the C
+ * library or of a sanitizer could come into a slot while it is unmapped, and be mapped
+ * over.
+ */
+static uint8_t *remote_map(uintptr_t where)
+{
+	uint8_t *p = mmap((void *)where, BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	return p;
+}
+
 static void sum(void *arg, const struct odp_mr_info *info)
 {
 	*(uint64_t *)arg += info->pages_cached;
@@ -203,8 +217,8 @@ static void run(struct odp_config cfg)
 
 	interposed = !cfg.uffd;
 	ck_assert_int_eq(odp_domain_create(&cfg, NULL, NULL, &dom), 0);
-	arena = util_map(BYTES);
-	elsewhere = util_map(BYTES);
+	arena = remote_map(0x7e9000000000);
+	elsewhere = remote_map(0x7e9100000000);
 	mrs[0] = util_mr(dom, arena, BYTES, true);
 	mrs[1] = util_implicit(dom);
 	mrs[2] = util_mr(dom, arena, BYTES, false);
