@@ -22,9 +22,8 @@
 
 #include "sim.h"
 
-#define SIM_BASE                                                                         \
-	0x610000000000ull /* outside of what libc, ASan and the kernel choose            \
-			   */
+/* Far from what libc, ASan and the kernel choose */
+#define SIM_BASE 0x200000000000ull
 
 /* The memory of a process that runs many worlds one after the other */
 static struct {
