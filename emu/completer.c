@@ -361,8 +361,8 @@ static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32
 		  uint64_t rest)
 {
 	struct odp_access acc = {.now = t->qp->hca->now};
+	uint32_t seq, done;
 	struct tr_sg sg;
-	uint32_t seq;
 	int err;
 
 	if (!len)
@@ -370,7 +370,8 @@ static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32
 	for (seq = t->req.head; req_wqe(&t->req, seq) != w; seq++)
 		;
 	sg = wqe_sg(t->qp, req_ring_index(t, seq), w);
-	err = sg_write(&sg, &w->placed, data, len, rest, &acc);
+	err = sg_write(&sg, &w->placed, data + w->part, len - w->part, rest, &acc, &done);
+	w->part = err ? w->part + done : 0;
 	if (!err)
 		return true;
 	if (err == -EAGAIN)

@@ -83,8 +83,11 @@ void req_reset(struct tr_qp *t)
 
 	req_enter(t, REQ_OFF, 0);
 	free(req->wqe);
+	free(req->stash);
 	req->wqe = NULL;
-	req->wqe_size = 0;
+	req->stash = NULL;
+	req->wqe_size = req->stash_len = 0;
+	req->sg_psn = UINT32_MAX;
 	req->head = req->tail = req->cur = req->cur_psn = 0;
 	req->unasked = req->rd_out = 0;
 	req->recovering = req->no_new = req->primed = false;
@@ -272,12 +275,29 @@ static uint8_t packet_op(const struct tr_wqe *w, uint32_t k)
 	return first ? ROCE_WRITE_FIRST : ROCE_WRITE_MIDDLE;
 }
 
+/* A page fault interrupts a packet: keep the part that was gathered. */
+static bool stash(struct tr_req *req, const uint8_t *data, uint32_t len)
+{
+	uint8_t *p;
+
+	if (len == req->stash_len)
+		return true;
+	p = realloc(req->stash, len);
+	if (!p)
+		return false;
+	memcpy(p, data, len);
+	req->stash = p;
+	req->stash_len = len;
+	return true;
+}
+
 int req_gather(struct tr_qp *t, const struct tr_wqe *w, uint32_t k, uint8_t *data,
 	       uint32_t len, struct odp_access *acc)
 {
 	struct tr_req *req = &t->req;
 	uint32_t index = req_ring_index(t, req->cur);
 	uint64_t pos = (uint64_t)k * t->qp->mtu;
+	uint32_t from, done;
 	struct tr_sg sg;
 	int err;
 
@@ -286,11 +306,21 @@ int req_gather(struct tr_qp *t, const struct tr_wqe *w, uint32_t k, uint8_t *dat
 		return 0;
 	}
 	sg = wqe_sg(t->qp, index, w);
-	if (req->sg_psn != k)
+	if (req->sg_psn != k) {
 		sg_seek(&sg, pos, &req->sg);
-	err = sg_read(&sg, &req->sg, data, len, w->length - pos - len, acc);
-	req->sg_psn = err ? UINT32_MAX : k + 1;
-	return err;
+		req->stash_len = 0;
+	}
+	req->sg_psn = k;
+	if (req->stash_len)
+		memcpy(data, req->stash, req->stash_len);
+	from = req->stash_len;
+	err = sg_read(&sg, &req->sg, data + from, len - from, w->length - pos - len, acc,
+		      &done);
+	if (err)
+		return stash(req, data, from + done) ? err : -ENOMEM;
+	req->sg_psn = k + 1;
+	req->stash_len = 0;
+	return 0;
 }
 
 /* Account for @n PSNs that were sent from the cursor on. */

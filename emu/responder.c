@@ -80,7 +80,7 @@ static void forget(struct tr_qp *t)
 	resp->msg = MSG_NONE;
 	resp->res_first = resp->res_count = resp->res_due = resp->res_next = 0;
 	resp->nak = 0;
-	resp->ack_due = resp->waiting = resp->drop_msg = false;
+	resp->ack_due = resp->waiting = resp->drop_msg = resp->resume = false;
 	resp->mute_until = 0;
 }
 
@@ -139,6 +139,14 @@ static void report(struct tr_qp *t, enum ibv_wc_status status, uint32_t wc_opcod
 	t->resp.event = 0;
 }
 
+void resp_rewind_recv(struct tr_resp *resp)
+{
+	if (resp->resume)
+		return;
+	resp->rcur = (struct tr_cursor){0};
+	resp->rlen = resp->rpart = 0;
+}
+
 enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 {
 	struct tr_resp *resp = &t->resp;
@@ -157,8 +165,8 @@ enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 	}
 	resp->rwqe_held = true;
 	resp->rsrqn = srqn;
-	resp->rcur = (struct tr_cursor){0};
-	resp->rlen = 0;
+	resp->resume = false;
+	resp_rewind_recv(resp);
 	if (!err)
 		return V_OK;
 	report(t, IBV_WC_LOC_QP_OP_ERR, IBV_WC_RECV);
@@ -295,14 +303,18 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 	    .sge = resp->rwqe->sge,
 	    .num_sge = resp->rwqe->num_sge,
 	};
+	uint32_t done;
 	int err;
 
 	if (len > resp->rwqe->length - resp->rlen)
 		return too_long(t);
-	err = len ? sg_write(&sg, &resp->rcur, data, len,
-			     resp->rwqe->length - resp->rlen - len, &acc)
-		  : 0;
-	if (err == -EAGAIN)
+	if (len < resp->rpart)
+		return V_INVALID; /* another packet than the first time */
+	err = sg_write(&sg, &resp->rcur, data + resp->rpart, len - resp->rpart,
+		       resp->rwqe->length - resp->rlen - len, &acc, &done);
+	resp->rpart = err ? resp->rpart + done : 0;
+	resp->resume = err == -EAGAIN;
+	if (resp->resume)
 		return defer(t, &acc);
 	if (err) {
 		report(t, IBV_WC_LOC_PROT_ERR, IBV_WC_RECV);
@@ -343,8 +355,7 @@ static enum resp_verdict do_send(struct tr_qp *t, const struct roce_hdr *h, uint
 		v = resp_take_wqe(t, h->xrc_srqn);
 		if (v)
 			return v;
-		resp->rcur = (struct tr_cursor){0};
-		resp->rlen = 0;
+		resp_rewind_recv(resp);
 	}
 	v = resp_scatter(t, data, len);
 	if (v || !(info & ROCE_F_LAST))
@@ -913,6 +924,7 @@ static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
 		return;
 	}
 	resp->drop_msg = true;
+	resp->resume = false;
 	resp->msg = MSG_NONE;
 	/* 9.9.3 class D: only what cost a receive WQE stops the QP */
 	if (resp->event == 0)

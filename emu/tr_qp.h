@@ -130,7 +130,9 @@ struct tr_held {
  * @una:	oldest PSN that is not acknowledged
  * @max_psn:	highest PSN sent, plus one
  * @next_psn:	that of the next WQE to be taken
- * @sg:		place in the SGEs of (cur, cur_psn), if @sg_psn is that packet
+ * @sg:		place in the SGEs, in packet @sg_psn of @cur, UINT32_MAX: not known
+ * @stash:	@stash_len bytes of that packet, gathered before a page fault interrupted
+ *it
  * @window:	packets that may be under way now; @window_max without losses
  * @chunk:	packets that one READ request asks for at most
  * @unasked:	packets sent since one asked for an acknowledge
@@ -147,6 +149,8 @@ struct tr_req {
 	uint32_t una, max_psn, next_psn;
 	uint32_t sg_psn;
 	struct tr_cursor sg;
+	uint8_t *stash;
+	uint32_t stash_len;
 	uint32_t window, window_max, chunk, grown;
 	uint32_t unasked;
 	uint32_t rd_out;
@@ -189,7 +193,7 @@ struct tr_resp {
 	struct emu_recv_wqe *rwqe;
 	uint32_t rsrqn;
 	struct tr_cursor rcur;
-	uint32_t rlen;
+	uint32_t rlen, rpart;
 	uint64_t va;
 	uint32_t rkey, resid, dma_len;
 	struct tr_res *res;
@@ -198,7 +202,7 @@ struct tr_resp {
 	int event;
 	uint8_t nak, rnr_code;
 	bool ack_due;
-	bool rwqe_held;
+	bool rwqe_held, resume;
 	bool waiting;
 	bool comm_est;
 	bool drop_msg;
@@ -353,6 +357,9 @@ void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h
  * it.
  */
 enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn);
+/* A message begins: fill the receive WQE from its start, unless it goes on after a page
+ * fault. */
+void resp_rewind_recv(struct tr_resp *resp);
 enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t len);
 void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited);
 /* Put the request, and those that follow, aside until a page fault is over. */

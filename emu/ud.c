@@ -141,11 +141,14 @@ static enum resp_verdict receive(struct tr_qp *t, const struct net_rx *pkt,
 	v = resp_take_wqe(t, 0);
 	if (v)
 		return v;
-	resp->rcur = (struct tr_cursor){0};
-	resp->rlen = 0;
-	make_grh(grh, pkt);
-	v = resp_scatter(t, grh, sizeof(grh));
-	return v ? v : resp_scatter(t, payload, len);
+	resp_rewind_recv(resp);
+	if (resp->rlen < GRH_LEN) {
+		make_grh(grh, pkt);
+		v = resp_scatter(t, grh, sizeof(grh));
+		if (v)
+			return v;
+	}
+	return resp_scatter(t, payload, len);
 }
 
 void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
@@ -167,7 +170,10 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	v = receive(t, pkt, payload, len);
 	if (v == V_HOLD) {
 		resp_wait(t, pkt);
-	} else if (v == V_OK) {
+		return;
+	}
+	t->resp.resume = false;
+	if (v == V_OK) {
 		if (info & ROCE_F_IMM) {
 			wc.wc_flags |= IBV_WC_WITH_IMM;
 			wc.ex.imm_data = h->imm_be;

@@ -363,47 +363,58 @@ static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_
 	}
 }
 
+/* One piece of the list; 0 or an error of sg_read() */
+static int copy_step(const struct tr_sg *sg, const struct step *s, uint8_t *data,
+		     int access, struct odp_access *acc)
+{
+	struct emu_mem mem;
+	int err;
+
+	err = emu_lkey_check(sg->hca, sg->pd, s->lkey, s->va, s->len, access, &mem);
+	if (err)
+		return err;
+	if (access)
+		err = odp_write(mem.mr, mem.iova, data, s->len, acc);
+	else
+		err = odp_read(mem.mr, mem.iova, data, s->len, acc);
+	emu_mem_put(&mem);
+	return err;
+}
+
 static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
-		   uint32_t len, uint64_t rest, int access, struct odp_access *acc)
+		   uint32_t len, uint64_t rest, int access, struct odp_access *acc,
+		   uint32_t *done)
 {
 	struct tr_cursor c = *cur;
-	struct emu_mem mem;
+	bool faulted = false;
 	struct step s;
 	int err = 0;
 
-	acc->faulted = false;
-	while (len) {
-		if (!sg_next(sg, &c, len, &s))
+	*done = 0;
+	while (*done < len) {
+		if (!sg_next(sg, &c, len - *done, &s))
 			return -ENOSPC;
-		err = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len, access, &mem);
-		if (err)
-			return err;
-		if (access)
-			err = odp_write(mem.mr, mem.iova, data, s.len, acc);
-		else
-			err = odp_read(mem.mr, mem.iova, data, s.len, acc);
-		emu_mem_put(&mem);
-		data += s.len;
-		len -= s.len;
+		err = copy_step(sg, &s, data + *done, access, acc);
+		faulted |= acc->faulted;
 		if (err)
 			break;
-	}
-	if ((acc->faulted || err == -EAGAIN) && rest + len)
-		sg_fault_ahead(sg, c, rest + len, access, acc);
-	if (!err)
+		*done += s.len;
 		*cur = c;
+	}
+	if (faulted && (!err || err == -EAGAIN))
+		sg_fault_ahead(sg, c, rest + len - *done, access, acc);
 	return err;
 }
 
 int sg_read(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data, uint32_t len,
-	    uint64_t rest, struct odp_access *acc)
+	    uint64_t rest, struct odp_access *acc, uint32_t *done)
 {
-	return sg_copy(sg, cur, data, len, rest, 0, acc);
+	return sg_copy(sg, cur, data, len, rest, 0, acc, done);
 }
 
 int sg_write(const struct tr_sg *sg, struct tr_cursor *cur, const uint8_t *data,
-	     uint32_t len, uint64_t rest, struct odp_access *acc)
+	     uint32_t len, uint64_t rest, struct odp_access *acc, uint32_t *done)
 {
 	return sg_copy(sg, cur, (uint8_t *)(uintptr_t)data, len, rest,
-		       IBV_ACCESS_LOCAL_WRITE, acc);
+		       IBV_ACCESS_LOCAL_WRITE, acc, done);
 }

@@ -52,6 +52,7 @@ struct tr_cursor {
  * @first_psn, @npsn: what it has of the PSN sequence; npsn is 0 for local operations
  * @srqn:	remote SRQ (XRC)
  * @placed:	READ, ATOMIC: where in the SGEs the next response goes
+ * @part:	bytes of it that are in place already
  */
 struct tr_wqe {
 	uint64_t wr_id;
@@ -79,6 +80,7 @@ struct tr_wqe {
 		} flush;
 	};
 	struct tr_cursor placed;
+	uint32_t part;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t kind;	/* enum wqe_kind */
 	uint8_t state;	/* enum wqe_state */
@@ -137,14 +139,17 @@ void sg_seek(const struct tr_sg *sg, uint64_t pos, struct tr_cursor *cur);
 /* May the list be written? 0 or an L_Key error, as below */
 int sg_check_writable(const struct tr_sg *sg);
 /*
- * sg_read, sg_write - copy @len bytes between @data and the list at @cur, which moves on
- * when all was copied. @rest: bytes that the operation has behind these, faulted in when
- * these fault. 0; -EAGAIN (see @acc), -EFAULT (memory), -EINVAL, -EACCES, -ERANGE
- * (L_Key), -ENOSPC (list ends)
+ * sg_read, sg_write - copy @len bytes between @data and the list at @cur. @cur moves on
+ * by what was copied, *@done bytes, also when that is not all: the next attempt goes on
+ * from there, so that each page needs to be there once only. @rest: bytes that the
+ * operation has behind these, faulted in when these fault.
+ *
+ * 0; -EAGAIN (see @acc), -EFAULT (memory), -EINVAL, -EACCES, -ERANGE (L_Key), -ENOSPC
+ * (list ends)
  */
 int sg_read(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data, uint32_t len,
-	    uint64_t rest, struct odp_access *acc);
+	    uint64_t rest, struct odp_access *acc, uint32_t *done);
 int sg_write(const struct tr_sg *sg, struct tr_cursor *cur, const uint8_t *data,
-	     uint32_t len, uint64_t rest, struct odp_access *acc);
+	     uint32_t len, uint64_t rest, struct odp_access *acc, uint32_t *done);
 
 #endif
