@@ -425,6 +425,7 @@ int net_registry_release(struct net_port *p, uint64_t key)
 
 int net_registry_find(struct net_port *p, uint64_t key, unsigned int *slot)
 {
+	port_set_now(p);
 	return table_find(p->table, key, p->now, slot);
 }
 

@@ -60,6 +60,7 @@ static struct port_route *route_find(struct net_port *p, const struct net_path *
 		p->tx.open = false;
 	r->path = *path;
 	r->path.sport = p->port_num;
+	r->path.flow = 0; /* the kernel chooses one */
 	r->addr = port_addr_find(p, &path->src);
 	r->local = hostaddr_has(&p->host, &path->dst);
 	r->generation = p->generation;
@@ -369,6 +370,9 @@ void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt)
 
 int net_tx_flush(struct net_port *p)
 {
+	if (!p->tx.n)
+		return 0;
+	port_set_now(p);
 	return port_tx_send(p);
 }
 

@@ -4,8 +4,13 @@
  */
 #include "tests/net/harness.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 /* Per test, because Check forks for each */
 static void setup(void)
@@ -223,6 +228,56 @@ START_TEST(wrong_packets_are_counted_and_dropped)
 	ck_assert_uint_eq(h_stats(&a).rx_no_owner, 2);
 	close(fd);
 	h_close(&a);
+}
+END_TEST
+
+START_TEST(noise_does_no_harm)
+{
+	struct h_node a, b;
+	uint8_t pkt[6000];
+	unsigned int seed = 11;
+	uint16_t port, own;
+	uint32_t i, len, k;
+	int fd;
+
+	h_open(&a, "127.77.0.1");
+	h_open(&b, "127.77.0.1");
+	h_send(&a, &a.ip, a.base, 1, 64);
+	net_tx_flush(a.port);
+	h_wait(&a, 1);
+	own = a.last_path.sport;
+	a.noise = b.noise = true;
+	fd = stranger("127.77.0.1", &port);
+	for (i = 0; i < 20000; i++) {
+		len = (uint32_t)rand_r(&seed) % (i % 10 ? 120 : sizeof(pkt));
+		for (k = 0; k < len; k++)
+			pkt[k] = (uint8_t)(rand_r(&seed) >> 4);
+		/* now and then something that is looked at more closely */
+		if (i % 3 == 0 && len >= 8)
+			put_be32(pkt + 4, i & 1 ? a.base : b.base);
+		if (i % 5 == 0 && len >= 4)
+			memcpy(pkt, (uint8_t[]){0xff, 'u', 'x', 1}, 4);
+		if (i % 7 == 0 && len >= 8)
+			put_be32(pkt + 4, ROCE_QPN_GSI);
+		stranger_send(fd, &a.ip, i & 1 ? own : ROCE_UDP_PORT, pkt, len);
+		if (i % 50 == 0)
+			while (net_port_poll(a.port, 64) + net_port_poll(b.port, 64))
+				;
+	}
+	h_quiet(&a);
+	/* it is as good as before */
+	h_send(&b, &a.ip, a.base, 9, 64);
+	net_tx_flush(b.port);
+	for (i = 0; i < 1000 && a.last_number != 9; i++) {
+		net_port_poll(a.port, 64);
+		usleep(100);
+	}
+	ck_assert_uint_eq(a.last_number, 9);
+	ck_assert_uint_ge(h_stats(&a).rx_malformed, 1000);
+	ck_assert_uint_ge(h_stats(&a).rx_bad_icrc, 1000);
+	close(fd);
+	h_close(&a);
+	h_close(&b);
 }
 END_TEST
 
@@ -477,6 +532,33 @@ START_TEST(bad_settings_are_refused)
 }
 END_TEST
 
+/* What Docker does by default */
+static void deny_io_uring(void)
+{
+	struct sock_filter f[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {4, f};
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+}
+
+START_TEST(sockets_take_over_where_io_uring_is_denied)
+{
+	struct net_port_cfg cfg = {.ops = &h_ops, .backend = "uring", .shm_dir = h_shm()};
+	struct net_port *p;
+
+	deny_io_uring();
+	ck_assert_int_eq(net_port_open(&cfg, &p), 0);
+	ck_assert_str_eq(net_port_backend(p), "socket");
+	net_port_close(p);
+}
+END_TEST
+
 START_TEST(path_mtu_is_the_route_s)
 {
 	struct h_node a;
@@ -501,6 +583,7 @@ int main(void)
 	tcase_add_test(t, limits_of_tx_get);
 	tcase_add_test(t, a_stranger_reaches_everybody_through_the_switch);
 	tcase_add_test(t, wrong_packets_are_counted_and_dropped);
+	tcase_add_test(t, noise_does_no_harm);
 	tcase_add_test(t, a_forged_switch_header_is_refused);
 	tcase_add_test(t, addresses_are_counted_and_checked);
 	tcase_add_test(t, qpn_ranges_do_not_meet);
@@ -509,6 +592,7 @@ int main(void)
 	tcase_add_test(t, registry_keeps_claims_apart);
 	tcase_add_test(t, a_group_reaches_its_members);
 	tcase_add_test(t, bad_settings_are_refused);
+	tcase_add_test(t, sockets_take_over_where_io_uring_is_denied);
 	tcase_add_test(t, path_mtu_is_the_route_s);
 	suite_add_tcase(s, t);
 	return h_main(s);
