@@ -335,12 +335,16 @@ static int touch_write(char *p)
 	return 0;
 }
 
-static bool guard_recover_at(uintptr_t addr)
+static bool guard_recover_at(const siginfo_t *info)
 {
+	uintptr_t addr = (uintptr_t)info->si_addr;
 	struct guard_frame *f = frame;
 
 	if (!f)
 		return false;
+	/* an address that no process can have is not told */
+	if (info->si_code == SI_KERNEL)
+		siglongjmp(f->env, 1);
 	for (int i = 0; i < 2; i++)
 		if (addr >= f->lo[i] && addr < f->hi[i])
 			siglongjmp(f->env, 1);
@@ -447,7 +451,7 @@ guard_handler(int sig, siginfo_t *info, void *ctx)
 	 */
 	if (info->si_code > 0) {
 #ifdef GUARD_SETJMP
-		if (guard_recover_at((uintptr_t)info->si_addr))
+		if (guard_recover_at(info))
 			return;
 #else
 		if (guard_recover(ctx))
