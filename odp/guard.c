@@ -44,7 +44,8 @@
 #include <setjmp.h>
 #endif
 
-#define ALWAYS_THIS_TLS __attribute__((tls_model("initial-exec")))
+/* Reachable from a signal handler without a call into the loader */
+#define THREAD_LOCAL __attribute__((tls_model("initial-exec"))) __thread
 
 /* --- system calls ------------------------------------------------------------ */
 
@@ -161,7 +162,7 @@ static void chain_unlock(uint64_t old)
 /* --- state of a thread ------------------------------------------------------- */
 
 /* Did this thread unblock the two signals? */
-static ALWAYS_THIS_TLS __thread bool thread_ready;
+static THREAD_LOCAL bool thread_ready;
 
 static __attribute__((noinline, cold)) void thread_prepare(void)
 {
@@ -263,7 +264,7 @@ struct guard_frame {
 	sigjmp_buf env;
 	uintptr_t lo[2], hi[2];
 };
-static ALWAYS_THIS_TLS __thread struct guard_frame *volatile frame;
+static THREAD_LOCAL struct guard_frame *volatile frame;
 
 static void choose_routines(void)
 {
@@ -423,10 +424,32 @@ static void chain_reset(int sig)
 	chain_unlock(old);
 }
 
+/*
+ * A handler that was installed behind our back may have ours for the one before it, and
+ * call it for what is not its own: then both would call each other for ever. That call
+ * has the same siginfo as the one we made, and a frame below ours. (After a siglongjmp()
+ * a later signal may have its siginfo at the same place, but its frame is not below.)
+ */
+static THREAD_LOCAL const siginfo_t *chained_info;
+static THREAD_LOCAL char *chained_frame;
+
+static bool came_back(const siginfo_t *info, char *frame_address)
+{
+	bool back = info == chained_info && frame_address < chained_frame;
+
+	chained_info = info;
+	chained_frame = frame_address;
+	return back;
+}
+
 static void chain_on(int sig, siginfo_t *info, void *ctx)
 {
 	struct sigaction act;
 
+	if (came_back(info, __builtin_frame_address(0))) {
+		act_default(sig, info);
+		return;
+	}
 	chain_read(sig, &act);
 	if (!(act.sa_flags & SA_SIGINFO)) {
 		/* A fault cannot be ignored: the kernel kills (force_sig_info). */

@@ -327,6 +327,26 @@ START_TEST(sent_and_ignored)
 }
 END_TEST
 
+static struct sigaction before;
+
+static void on_behind(int sig, siginfo_t *info, void *ctx)
+{
+	if (++seen > 5)
+		_exit(1);
+	before.sa_sigaction(sig, info, ctx);
+}
+
+/* Installed past the guard, with the guard's handler to go on to: no endless round */
+START_TEST(behind_our_back_kills)
+{
+	struct sigaction sa = {.sa_sigaction = on_behind, .sa_flags = SA_SIGINFO};
+
+	ck_assert_int_eq(sigaction(SIGSEGV, &sa, &before), 0);
+	ck_assert_int_eq(guard_init(), 0);
+	*(volatile uint8_t *)(island() + PAGE) = 1;
+}
+END_TEST
+
 /* These end in death by the signal. */
 START_TEST(default_fault_kills)
 {
@@ -384,6 +404,7 @@ int main(void)
 		tcase_add_test_raise_signal(tc, default_sent_kills, SIGSEGV);
 		tcase_add_test_raise_signal(tc, ignored_fault_kills, SIGSEGV);
 		tcase_add_test_raise_signal(tc, default_bus_kills, SIGBUS);
+		tcase_add_test_raise_signal(tc, behind_our_back_kills, SIGSEGV);
 	}
 	suite_add_tcase(s, tc);
 	return util_run(s);
