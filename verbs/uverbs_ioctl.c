@@ -33,6 +33,7 @@
 
 enum kind {
 	ATTR_NONE,   /* the end of a table */
+	ATTR_INT,    /* a number of @len to 8 bytes, in the attribute itself */
 	ATTR_IN,     /* data of at least @len bytes; more must be zero */
 	ATTR_IN_MIN, /* data of at least @len bytes */
 	ATTR_OUT,    /* room for at least @len bytes */
@@ -618,7 +619,7 @@ static const struct method methods[] = {
      invoke_write,
      true,
      false,
-     {{UVERBS_ATTR_WRITE_CMD, ATTR_IN, M, 8},
+     {{UVERBS_ATTR_WRITE_CMD, ATTR_INT, M, 8},
       {UVERBS_ATTR_CORE_IN, ATTR_IN_MIN, O, 4},
       {UVERBS_ATTR_CORE_OUT, ATTR_OUT, O, 0}}},
     {UVERBS_OBJECT_DEVICE,
@@ -640,7 +641,7 @@ static const struct method methods[] = {
      query_port,
      false,
      false,
-     {{UVERBS_ATTR_QUERY_PORT_PORT_NUM, ATTR_IN, M, 8},
+     {{UVERBS_ATTR_QUERY_PORT_PORT_NUM, ATTR_INT, M, 8},
       {UVERBS_ATTR_QUERY_PORT_RESP, ATTR_OUT, M,
        offsetof(struct ib_uverbs_query_port_resp_ex, reserved)}}},
     {UVERBS_OBJECT_DEVICE,
@@ -648,8 +649,8 @@ static const struct method methods[] = {
      query_gid_table,
      false,
      false,
-     {{UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, ATTR_IN, M, 8},
-      {UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, ATTR_IN, O, 4},
+     {{UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, ATTR_INT, M, 8},
+      {UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, ATTR_INT, O, 4},
       {UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, ATTR_OUT, M, 0},
       {UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, ATTR_OUT, M, 8}}},
     {UVERBS_OBJECT_DEVICE,
@@ -657,9 +658,9 @@ static const struct method methods[] = {
      query_gid_entry,
      false,
      false,
-     {{UVERBS_ATTR_QUERY_GID_ENTRY_PORT, ATTR_IN, M, 4},
-      {UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, ATTR_IN, M, 4},
-      {UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, ATTR_IN, M, 4},
+     {{UVERBS_ATTR_QUERY_GID_ENTRY_PORT, ATTR_INT, M, 8},
+      {UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, ATTR_INT, M, 8},
+      {UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, ATTR_INT, M, 4},
       {UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, ATTR_OUT, M,
        sizeof(struct ib_uverbs_gid_entry)}}},
     {UVERBS_OBJECT_ASYNC_EVENT,
@@ -674,11 +675,11 @@ static const struct method methods[] = {
      false,
      false,
      {{UVERBS_ATTR_CREATE_CQ_HANDLE, ATTR_NEW, M, 0},
-      {UVERBS_ATTR_CREATE_CQ_CQE, ATTR_IN, M, 4},
-      {UVERBS_ATTR_CREATE_CQ_USER_HANDLE, ATTR_IN, M, 8},
+      {UVERBS_ATTR_CREATE_CQ_CQE, ATTR_INT, M, 4},
+      {UVERBS_ATTR_CREATE_CQ_USER_HANDLE, ATTR_INT, M, 8},
       {UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, ATTR_FD, O, 0},
-      {UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, ATTR_IN, M, 4},
-      {UVERBS_ATTR_CREATE_CQ_FLAGS, ATTR_IN, O, 4},
+      {UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, ATTR_INT, M, 4},
+      {UVERBS_ATTR_CREATE_CQ_FLAGS, ATTR_INT, O, 4},
       {UVERBS_ATTR_CREATE_CQ_RESP_CQE, ATTR_OUT, M, 4},
       {UVERBS_ATTR_CREATE_CQ_EVENT_FD, ATTR_FD, O, 0}}},
     {UVERBS_OBJECT_CQ,
@@ -701,11 +702,11 @@ static const struct method methods[] = {
       {UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, ATTR_IDR, O, 0},
       {UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, ATTR_IDR, O, 0},
       {UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, ATTR_IDR, O, 0},
-      {UVERBS_ATTR_CREATE_QP_USER_HANDLE, ATTR_IN, M, 8},
+      {UVERBS_ATTR_CREATE_QP_USER_HANDLE, ATTR_INT, M, 8},
       {UVERBS_ATTR_CREATE_QP_CAP, ATTR_IN, M, sizeof(struct ib_uverbs_qp_cap)},
-      {UVERBS_ATTR_CREATE_QP_TYPE, ATTR_IN, M, 8},
-      {UVERBS_ATTR_CREATE_QP_FLAGS, ATTR_IN, O, 4},
-      {UVERBS_ATTR_CREATE_QP_SOURCE_QPN, ATTR_IN, O, 4},
+      {UVERBS_ATTR_CREATE_QP_TYPE, ATTR_INT, M, 8},
+      {UVERBS_ATTR_CREATE_QP_FLAGS, ATTR_INT, O, 4},
+      {UVERBS_ATTR_CREATE_QP_SOURCE_QPN, ATTR_INT, O, 4},
       {UVERBS_ATTR_CREATE_QP_EVENT_FD, ATTR_FD, O, 0},
       {UVERBS_ATTR_CREATE_QP_RESP_CAP, ATTR_OUT, M, sizeof(struct ib_uverbs_qp_cap)},
       {UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, ATTR_OUT, M, 4}}},
@@ -726,12 +727,12 @@ static const struct method methods[] = {
       {UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, ATTR_IDR, M, 0},
       {UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, ATTR_IDR, O, 0},
       {UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, ATTR_IDR, O, 0},
-      {UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, ATTR_IN, M, 8},
-      {UVERBS_ATTR_CREATE_SRQ_MAX_WR, ATTR_IN, M, 4},
-      {UVERBS_ATTR_CREATE_SRQ_MAX_SGE, ATTR_IN, M, 4},
-      {UVERBS_ATTR_CREATE_SRQ_LIMIT, ATTR_IN, M, 4},
-      {UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, ATTR_IN, O, 4},
-      {UVERBS_ATTR_CREATE_SRQ_TYPE, ATTR_IN, M, 8},
+      {UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, ATTR_INT, M, 8},
+      {UVERBS_ATTR_CREATE_SRQ_MAX_WR, ATTR_INT, M, 4},
+      {UVERBS_ATTR_CREATE_SRQ_MAX_SGE, ATTR_INT, M, 4},
+      {UVERBS_ATTR_CREATE_SRQ_LIMIT, ATTR_INT, M, 4},
+      {UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, ATTR_INT, O, 4},
+      {UVERBS_ATTR_CREATE_SRQ_TYPE, ATTR_INT, M, 8},
       {UVERBS_ATTR_CREATE_SRQ_EVENT_FD, ATTR_FD, O, 0},
       {UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, ATTR_OUT, M, 4},
       {UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, ATTR_OUT, M, 4},
@@ -790,8 +791,8 @@ static const struct method methods[] = {
      false,
      true,
      {{UVERBS_ATTR_ADVISE_MR_PD_HANDLE, ATTR_IDR, M, 0},
-      {UVERBS_ATTR_ADVISE_MR_ADVICE, ATTR_IN, M, 8},
-      {UVERBS_ATTR_ADVISE_MR_FLAGS, ATTR_IN, O, 4},
+      {UVERBS_ATTR_ADVISE_MR_ADVICE, ATTR_INT, M, 8},
+      {UVERBS_ATTR_ADVISE_MR_FLAGS, ATTR_INT, O, 4},
       {UVERBS_ATTR_ADVISE_MR_SGE_LIST, ATTR_IN_MIN, M, sizeof(struct ibv_sge)}}},
 };
 
@@ -827,6 +828,8 @@ static int check_attr(const struct spec *s, const struct ib_uverbs_attr *a)
 	if (a->attr_data.reserved)
 		return -EINVAL;
 	switch (s->kind) {
+	case ATTR_INT:
+		return a->len < s->len || a->len > sizeof(a->data) ? -EINVAL : 0;
 	case ATTR_IN:
 		if (a->len < s->len)
 			return -EINVAL;

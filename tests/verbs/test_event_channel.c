@@ -1,0 +1,247 @@
+/*
+ * Description: events are read once, counted when read, and withdrawn with their object.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include "tests/verbs/util.h"
+
+static struct event_channel *ch;
+static int fd;
+
+static void open_channel(bool async)
+{
+	ck_assert_int_eq(event_channel_open(NULL, async, &fd, &ch), 0);
+	ck_assert_int_eq(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+}
+
+static bool readable(void)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+START_TEST(comp_events)
+{
+	struct ib_uverbs_comp_event_desc ev;
+	struct event_source a, b;
+
+	open_channel(false);
+	event_source_init(&a, ch, 0xa);
+	event_source_init(&b, ch, 0xb);
+	ck_assert(!readable());
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev)), -EAGAIN);
+	event_post(&a, 0);
+	event_post(&b, 0);
+	event_post(&a, 0);
+	ck_assert(readable());
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev)), sizeof(ev));
+	ck_assert_uint_eq(ev.cq_handle, 0xa);
+	/* one event a read, however large the buffer */
+	{
+		struct ib_uverbs_comp_event_desc evs[4];
+
+		ck_assert_int_eq(util_read(fd, evs, sizeof(evs)), sizeof(ev));
+		ck_assert_uint_eq(evs[0].cq_handle, 0xb);
+	}
+	ck_assert_uint_eq(a.reported, 1);
+	event_source_fini(&a);
+	ck_assert_uint_eq(a.reported, 1);
+	ck_assert_uint_eq(b.reported, 1);
+	ck_assert(!readable());
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev)), -EAGAIN);
+	event_source_fini(&b);
+}
+END_TEST
+
+START_TEST(async_events)
+{
+	struct ib_uverbs_async_event_desc ev;
+	struct event_source qp;
+
+	open_channel(true);
+	event_source_init(&qp, ch, 77);
+	event_post(&qp, IBV_EVENT_COMM_EST);
+	event_post_port(ch, 1, IBV_EVENT_PORT_ERR);
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev)), sizeof(ev));
+	ck_assert_uint_eq(ev.element, 77);
+	ck_assert_uint_eq(ev.event_type, IBV_EVENT_COMM_EST);
+	event_source_fini(&qp);
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev)), sizeof(ev));
+	ck_assert_uint_eq(ev.element, 1);
+	ck_assert_uint_eq(ev.event_type, IBV_EVENT_PORT_ERR);
+}
+END_TEST
+
+START_TEST(bad_reads)
+{
+	struct ib_uverbs_comp_event_desc ev;
+	struct event_source a;
+
+	open_channel(false);
+	event_source_init(&a, ch, 0xa);
+	event_post(&a, 0);
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev) - 1), -EINVAL);
+	ck_assert_int_eq(util_read(fd, &ev, 0), -EINVAL);
+	ck_assert(readable());
+	/* taken all the same, as by the kernel */
+	ck_assert_int_eq(util_read(fd, BAD_PTR, sizeof(ev)), -EFAULT);
+	ck_assert(!readable());
+	event_source_fini(&a);
+}
+END_TEST
+
+START_TEST(edge_triggered_epoll_sees_each)
+{
+	struct epoll_event want = {.events = EPOLLIN | EPOLLET}, got;
+	int ep = epoll_create1(0);
+	struct event_source a;
+
+	open_channel(false);
+	event_source_init(&a, ch, 0xa);
+	ck_assert_int_eq(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &want), 0);
+	for (int i = 0; i < 3; i++) {
+		event_post(&a, 0);
+		ck_assert_int_eq(epoll_wait(ep, &got, 1, 0), 1);
+		ck_assert_int_eq(epoll_wait(ep, &got, 1, 0), 0);
+	}
+	event_source_fini(&a);
+}
+END_TEST
+
+START_TEST(close_discards)
+{
+	struct event_source a;
+
+	open_channel(false);
+	event_source_init(&a, ch, 0xa);
+	event_post(&a, 0);
+	ck_assert(!event_channel_is_closed(ch));
+	util_close(fd);
+	ck_assert(event_channel_is_closed(ch));
+	ck_assert(TAILQ_EMPTY(&a.pending));
+	event_post(&a, 0);
+	ck_assert(TAILQ_EMPTY(&a.pending));
+	event_source_fini(&a);
+	ck_assert_uint_eq(a.reported, 0);
+	event_channel_put(ch);
+}
+END_TEST
+
+START_TEST(close_leaves_an_epoll_set)
+{
+	struct epoll_event want = {.events = EPOLLIN}, got;
+	int ep = epoll_create1(0);
+	struct event_source a;
+
+	open_channel(false);
+	event_source_init(&a, ch, 0xa);
+	ck_assert_int_eq(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &want), 0);
+	event_post(&a, 0);
+	util_close(fd);
+	/* no private duplicate keeps it in there */
+	ck_assert_int_eq(epoll_wait(ep, &got, 1, 0), 0);
+	event_source_fini(&a);
+	event_channel_put(ch);
+}
+END_TEST
+
+START_TEST(dead_context)
+{
+	struct ib_uverbs_async_event_desc ev;
+
+	open_channel(true);
+	event_channel_kill(ch);
+	ck_assert(readable());
+	ck_assert_int_eq(util_read(fd, &ev, sizeof(ev)), -EIO);
+}
+END_TEST
+
+/* A program that takes the count of the eventfd itself harms nobody but itself. */
+START_TEST(raw_reads_do_not_hang_us)
+{
+	struct event_source a;
+	uint64_t v;
+
+	open_channel(false);
+	ck_assert_int_eq(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+	event_source_init(&a, ch, 0xa);
+	event_post(&a, 0);
+	ck_assert_int_eq(read(fd, &v, sizeof(v)), sizeof(v));
+	event_source_fini(&a);
+}
+END_TEST
+
+START_TEST(lookup)
+{
+	struct event_channel *found;
+	int plain = dup(0);
+
+	open_channel(false);
+	found = event_channel_lookup(fd);
+	ck_assert_ptr_eq(found, ch);
+	event_channel_put(found);
+	ck_assert_ptr_null(event_channel_lookup(plain));
+	ck_assert_ptr_null(event_channel_lookup(-1));
+}
+END_TEST
+
+#define EVENTS 20000
+
+static void *poster(void *arg)
+{
+	for (int i = 0; i < EVENTS; i++)
+		event_post(arg, 0);
+	return NULL;
+}
+
+START_TEST(threads)
+{
+	struct ib_uverbs_comp_event_desc ev;
+	struct event_source s[2];
+	pthread_t t[2];
+	unsigned int got = 0;
+	ssize_t n;
+
+	open_channel(false);
+	for (int i = 0; i < 2; i++) {
+		event_source_init(&s[i], ch, (uint64_t)i);
+		pthread_create(&t[i], NULL, poster, &s[i]);
+	}
+	while (got < EVENTS) {
+		n = util_read(fd, &ev, sizeof(ev));
+		if (n == -EAGAIN)
+			continue;
+		ck_assert_int_eq(n, sizeof(ev));
+		got++;
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	while (util_read(fd, &ev, sizeof(ev)) > 0)
+		got++;
+	ck_assert_uint_eq(got, 2 * EVENTS);
+	ck_assert_uint_eq(s[0].reported + s[1].reported, got);
+	ck_assert(!readable());
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_test(tc, comp_events);
+	tcase_add_test(tc, async_events);
+	tcase_add_test(tc, bad_reads);
+	tcase_add_test(tc, edge_triggered_epoll_sees_each);
+	tcase_add_test(tc, close_discards);
+	tcase_add_test(tc, close_leaves_an_epoll_set);
+	tcase_add_test(tc, dead_context);
+	tcase_add_test(tc, raw_reads_do_not_hang_us);
+	tcase_add_test(tc, lookup);
+	tcase_add_test(tc, threads);
+}
+
+int main(void)
+{
+	return util_run("event_channel", add);
+}
