@@ -1019,6 +1019,8 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 		t->resp.nak_psn = psn;
 	} else if (v == V_ACCESS) {
 		fatal(t, v, psn, false);
+	} else if (v == V_DROP) {
+		t->resp.ack_due = false; /* it would say that a response was lost */
 	}
 }
 

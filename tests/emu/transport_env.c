@@ -168,7 +168,6 @@ static uint8_t *tx_get(void *arg, const struct net_path *path, uint32_t len)
 	p->from = arg;
 	p->path = *path;
 	p->len = len;
-	memset(p->data, 0xee, len);
 	return p->data;
 }
 
@@ -188,10 +187,9 @@ static void tx_put(void *arg)
 	s->sent[h.opcode]++;
 	if (env.filter)
 		copies = env.filter(s, &h, p->data, p->len);
-	while (copies-- > 0 && q_tail - q_head < QUEUE) {
-		queue[q_tail % QUEUE] = *p;
-		q_tail++;
-	}
+	for (; copies > 0 && q_tail - q_head < QUEUE; copies--, q_tail++)
+		if (&queue[q_tail % QUEUE] != p)
+			queue[q_tail % QUEUE] = *p;
 }
 
 static int qpn_lease(void *arg, uint32_t *base, uint32_t *count)
@@ -434,14 +432,14 @@ static void set_time(void)
 	emu_hca_set_time(env.b.hca, env.now);
 }
 
+/* In place: receiving sends nothing */
 static void deliver(void)
 {
-	static struct packet p;
-	struct net_rx rx;
+	struct packet *p = &queue[q_head % QUEUE];
+	struct net_rx rx = {.path = &p->path, .data = p->data, .len = p->len};
 
-	p = queue[q_head++ % QUEUE];
-	rx = (struct net_rx){.path = &p.path, .data = p.data, .len = p.len};
-	emu_hca_rx(peer_of(p.from)->hca, &rx);
+	emu_hca_rx(peer_of(p->from)->hca, &rx);
+	q_head++;
 }
 
 void env_run(uint64_t ns)
