@@ -1,9 +1,9 @@
 /*
  * run.c - `urxe run`: start a program with the emulated devices.
  *
- * Reads the settings, makes the session directory with the generated sysfs tree, and has
- * the program started with the preload library. What is done here is paid by every start,
- * so it is little.
+ * Reads the settings, makes the session directory and has the program started with the
+ * preload library. What is done here is paid by every start, so it is little: the
+ * generated sysfs tree is written by the first program that looks at it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
-#include "verbs/netdev.h"
 #include "verbs/options.h"
-#include "verbs/sysfs.h"
+#include "verbs/tree.h"
 
 #define MAX_OPTIONS 32
 #define OPT_TABLE   256 /* getopt values of the table's rows begin here */
@@ -129,48 +128,22 @@ static int parse(int argc, char **argv, struct options *o)
 }
 
 /*
- * Fix the list of devices now: tree and program must agree on it even if an interface
- * comes or goes meanwhile.
+ * Fix the list of devices now: all programs of the run must agree on it even if an
+ * interface comes or goes meanwhile.
  */
 static int choose_devices(struct options *o)
 {
-	char names[OPTIONS_MAX_DEVICES][IF_NAMESIZE];
-	int n;
+	int err = tree_devices(o);
 
-	if (o->n_devices)
-		return 0;
-	n = netdev_list(names, OPTIONS_MAX_DEVICES);
-	if (n < 0) {
-		usage_error("cannot list the network interfaces: %s", strerror(-n));
+	if (err) {
+		usage_error("cannot list the network interfaces: %s", strerror(-err));
 		return EXIT_SETUP;
 	}
-	if (n > OPTIONS_MAX_DEVICES)
-		n = OPTIONS_MAX_DEVICES;
-	for (int i = 0; i < n; i++) {
-		snprintf(o->device[i].name, sizeof(o->device[i].name), "rxe%d", i);
-		memcpy(o->device[i].ifname, names[i], sizeof(o->device[i].ifname));
-	}
-	o->n_devices = (unsigned int)n;
-	return 0;
-}
-
-static int read_devices(struct options *o, struct sysfs_device *devs)
-{
-	for (unsigned int i = 0; i < o->n_devices; i++) {
-		int err =
-		    sysfs_device_init(&devs[i], o->device[i].name, o->device[i].ifname);
-
-		if (err == -ENODEV)
+	for (unsigned int i = 0; i < o->n_devices; i++)
+		if (!if_nametoindex(o->device[i].ifname))
 			return usage_error(
 			    "device %s: there is no network interface '%s'",
 			    o->device[i].name, o->device[i].ifname);
-		if (err) {
-			usage_error("device %s: cannot read network interface '%s': %s",
-				    o->device[i].name, o->device[i].ifname,
-				    strerror(-err));
-			return EXIT_SETUP;
-		}
-	}
 	return 0;
 }
 
@@ -230,16 +203,11 @@ static int preload_name(const struct session *s, char path[PATH_MAX])
 	return 0;
 }
 
-static int prepare(struct options *o, const struct sysfs_device *devs,
-		   const struct session *s)
+static int prepare(struct options *o, const struct session *s)
 {
-	char lib[PATH_MAX], err[PATH_MAX + 64];
+	char lib[PATH_MAX];
 	int rc;
 
-	if (sysfs_write_tree(s->dir, devs, o->n_devices, err, sizeof(err))) {
-		usage_error("%s", err);
-		return EXIT_SETUP;
-	}
 	snprintf(o->dir, sizeof(o->dir), "%s", s->dir);
 	rc = preload_name(s, lib);
 	if (rc) {
@@ -274,7 +242,6 @@ static void die_by(int sig)
 
 static int run(int argc, char **argv)
 {
-	static struct sysfs_device devs[OPTIONS_MAX_DEVICES];
 	static struct options o;
 	struct session s;
 	bool leftover = false;
@@ -284,13 +251,11 @@ static int run(int argc, char **argv)
 	if (rc)
 		return rc < 0 ? 0 : rc;
 	rc = choose_devices(&o);
-	if (!rc)
-		rc = read_devices(&o, devs);
 	if (rc)
 		return rc;
 	if (session_create(&s))
 		return EXIT_SETUP;
-	rc = prepare(&o, devs, &s);
+	rc = prepare(&o, &s);
 	if (!rc)
 		rc = supervise(argv + optind, &sig, &leftover);
 	if (leftover)

@@ -24,6 +24,7 @@
 #include "verbs/engine_internal.h"
 #include "verbs/netdev.h"
 #include "verbs/stats.h"
+#include "verbs/tree.h"
 
 /* Rounds of the core that one unlock pays for; beyond them the helper goes on */
 #define RUN_ROUNDS 32
@@ -318,21 +319,6 @@ void engine_unlock(struct engine *e)
 /* --- start and end
  * ------------------------------------------------------------------------ */
 
-static int default_devices(struct options *o)
-{
-	char names[OPTIONS_MAX_DEVICES][IF_NAMESIZE];
-	int n = netdev_list(names, OPTIONS_MAX_DEVICES);
-	int i;
-
-	for (i = 0; i < n; i++) {
-		snprintf(o->device[i].name, sizeof(o->device[i].name), "rxe%d", i);
-		snprintf(o->device[i].ifname, sizeof(o->device[i].ifname), "%.15s",
-			 names[i]);
-	}
-	o->n_devices = n > 0 ? (unsigned int)n : 0;
-	return n > 0 ? 0 : -ENODEV;
-}
-
 static int start_device(struct engine *e, unsigned int index)
 {
 	struct engine_device *d = &e->dev[index];
@@ -382,8 +368,9 @@ static int start_layers(struct engine *e, const char **what)
 	if (ret)
 		return ret;
 	*what = "list of devices";
-	if (!e->opt.n_devices)
-		ret = default_devices(&e->opt);
+	ret = tree_devices(&e->opt);
+	if (!ret && !e->opt.n_devices)
+		ret = -ENODEV;
 	for (i = 0; !ret && i < e->opt.n_devices; i++) {
 		*what = e->opt.device[i].name;
 		ret = start_device(e, i);

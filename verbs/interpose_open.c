@@ -23,6 +23,7 @@
 #include "verbs/sysfs.h"
 #include "verbs/ucma.h"
 #include "verbs/uverbs.h"
+#include "verbs/tree.h"
 
 /* The C library exports these for fortified programs and declares them nowhere. */
 int __open_2(const char *path, int flags);
@@ -140,7 +141,7 @@ static int open_node(int node, const char *place, int flags)
 int interpose_open(const char *path, int flags, mode_t mode)
 {
 	char buf[PATH_MAX];
-	const char *place = paths_map(paths_dir(), path, buf);
+	const char *place = tree_map(path, buf);
 	int node = paths_node(path);
 	int fd;
 
@@ -293,7 +294,7 @@ INTERPOSE DIR *opendir(const char *path)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(opendir)(path) : NULL;
 }
 
@@ -304,7 +305,7 @@ INTERPOSE int scandir(const char *path, struct dirent ***list,
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(scandir)(path, list, filter, cmp) : -1;
 }
 
@@ -315,7 +316,7 @@ INTERPOSE int scandir64(const char *path, struct dirent64 ***list,
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(scandir64)(path, list, filter, cmp) : -1;
 }
 
@@ -324,7 +325,7 @@ INTERPOSE int chdir(const char *path)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(chdir)(path) : -1;
 }
 
@@ -344,7 +345,7 @@ INTERPOSE int glob(const char *pattern, int flags, int (*onerr)(const char *, in
 
 	if (!interpose_wants(pattern))
 		return REAL(glob)(pattern, flags, onerr, g);
-	pattern = paths_map(paths_dir(), pattern, buf);
+	pattern = tree_map(pattern, buf);
 	if (!pattern)
 		return GLOB_NOSPACE;
 	err = REAL(glob)(pattern, flags, onerr, g);
@@ -362,7 +363,7 @@ INTERPOSE int glob64(const char *pattern, int flags, int (*onerr)(const char *, 
 
 	if (!interpose_wants(pattern))
 		return REAL(glob64)(pattern, flags, onerr, g);
-	pattern = paths_map(paths_dir(), pattern, buf);
+	pattern = tree_map(pattern, buf);
 	if (!pattern)
 		return GLOB_NOSPACE;
 	err = REAL(glob64)(pattern, flags, onerr, g);

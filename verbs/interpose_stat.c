@@ -18,6 +18,7 @@
 
 #include "verbs/interpose.h"
 #include "verbs/vfile.h"
+#include "verbs/tree.h"
 
 #define NODE_MODE (S_IFCHR | 0666)
 
@@ -60,7 +61,7 @@ static void make_node(struct stat *st, dev_t rdev)
 static const char *place_of(const char *path, char buf[PATH_MAX], dev_t *rdev)
 {
 	*rdev = paths_node_rdev(paths_node(path));
-	return paths_map(paths_dir(), path, buf);
+	return tree_map(path, buf);
 }
 
 static int stat_ours(const char *path, struct stat *st, int flags)
@@ -234,7 +235,7 @@ INTERPOSE int access(const char *path, int mode)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(access)(path, mode) : -1;
 }
 
@@ -243,7 +244,7 @@ INTERPOSE int faccessat(int dirfd, const char *path, int mode, int flags)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(faccessat)(dirfd, path, mode, flags) : -1;
 }
 
@@ -252,7 +253,7 @@ INTERPOSE int euidaccess(const char *path, int mode)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(euidaccess)(path, mode) : -1;
 }
 
@@ -261,7 +262,7 @@ INTERPOSE int eaccess(const char *path, int mode)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(eaccess)(path, mode) : -1;
 }
 
@@ -274,7 +275,7 @@ INTERPOSE ssize_t readlink(const char *path, char *out, size_t len)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(readlink)(path, out, len) : -1;
 }
 
@@ -283,7 +284,7 @@ INTERPOSE ssize_t readlinkat(int dirfd, const char *path, char *out, size_t len)
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(readlinkat)(dirfd, path, out, len) : -1;
 }
 
@@ -292,7 +293,7 @@ INTERPOSE ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(__readlink_chk)(path, out, len, room) : -1;
 }
 
@@ -302,7 +303,7 @@ INTERPOSE ssize_t __readlinkat_chk(int dirfd, const char *path, char *out, size_
 	char buf[PATH_MAX];
 
 	if (interpose_wants(path))
-		path = paths_map(paths_dir(), path, buf);
+		path = tree_map(path, buf);
 	return path ? REAL(__readlinkat_chk)(dirfd, path, out, len, room) : -1;
 }
 
@@ -310,7 +311,7 @@ static char *realpath_ours(const char *path, char *resolved)
 {
 	char buf[PATH_MAX];
 
-	path = paths_map(paths_dir(), path, buf);
+	path = tree_map(path, buf);
 	if (!path)
 		return NULL;
 	resolved = REAL(realpath)(path, resolved);
