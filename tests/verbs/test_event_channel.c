@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#include "odp/guard.h"
 #include "tests/verbs/util.h"
 
 static struct event_channel *ch;
@@ -243,5 +244,6 @@ static void add(TCase *tc)
 
 int main(void)
 {
+	guard_init(); /* as the engine does when it starts */
 	return util_run("event_channel", add);
 }

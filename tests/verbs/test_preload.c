@@ -1,0 +1,446 @@
+/*
+ * Description: what a program with liburxe.so preloaded sees through libc: the devices by
+ * all names of open, stat and their kin, descriptors that are followed, and, when it was
+ * not started by urxe, nothing.
+ *
+ * The program runs itself again with the library (argv[1]) preloaded.
+ */
+#include <dirent.h>
+#include <glob.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "tests/verbs/util.h"
+#include "verbs/sysfs.h"
+
+#define NODE "/dev/infiniband/uverbs0"
+#define IB   "/sys/class/infiniband"
+
+int __xstat(int ver, const char *path, struct stat *st);
+int __fxstat(int ver, int fd, struct stat *st);
+int __open_2(const char *path, int flags);
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+
+/* --- a raw client: the real write(2), which the library takes over
+ * ------------------------- */
+
+static int get_context(int fd)
+{
+	struct ib_uverbs_get_context_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_get_context cmd;
+	} r = {{IB_USER_VERBS_CMD_GET_CONTEXT, 4, 2}, {(uintptr_t)&resp}};
+
+	if (write(fd, &r, sizeof(r)) != sizeof(r))
+		return -errno;
+	return (int)resp.async_fd;
+}
+
+static int open_node(void)
+{
+	int fd = open(NODE, O_RDWR | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+/* --- under urxe
+ * ---------------------------------------------------------------------------- */
+
+START_TEST(names_of_open)
+{
+	int fds[] = {
+	    open(NODE, O_RDWR),
+	    open64(NODE, O_RDWR),
+	    openat(AT_FDCWD, NODE, O_RDWR),
+	    openat64(5, NODE, O_RDWR),
+	    __open_2(NODE, O_RDWR),
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		ck_assert_int_ge(fds[i], 0);
+		ck_assert_int_eq(fstat(fds[i], &st), 0);
+		ck_assert(S_ISCHR(st.st_mode));
+		ck_assert_uint_eq(st.st_rdev, makedev(231, 192));
+		close(fds[i]);
+	}
+	ck_assert_int_eq(open("/dev/infiniband/uverbs9", O_RDWR), -1);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_int_eq(open("/dev/infiniband/umad0", O_RDWR), -1);
+	ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+static void check_node(int err, const struct stat *st)
+{
+	ck_assert_int_eq(err, 0);
+	ck_assert(S_ISCHR(st->st_mode));
+	ck_assert_uint_eq(st->st_rdev, makedev(231, 192));
+}
+
+START_TEST(names_of_stat)
+{
+	int fd = open_node();
+	struct stat64 st64;
+	struct statx stx;
+	struct stat st;
+
+	check_node(stat(NODE, &st), &st);
+	check_node(lstat(NODE, &st), &st);
+	check_node(fstat(fd, &st), &st);
+	check_node(fstatat(AT_FDCWD, NODE, &st, 0), &st);
+	check_node(fstatat(fd, "", &st, AT_EMPTY_PATH), &st);
+	check_node(stat64(NODE, &st64), (struct stat *)&st64);
+	check_node(fstat64(fd, &st64), (struct stat *)&st64);
+	check_node(__xstat(1, NODE, &st), &st);
+	check_node(__fxstat(1, fd, &st), &st);
+	ck_assert_int_eq(statx(AT_FDCWD, NODE, 0, STATX_ALL, &stx), 0);
+	ck_assert(S_ISCHR(stx.stx_mode));
+	ck_assert_uint_eq(stx.stx_rdev_major, 231);
+	ck_assert_int_eq(statx(fd, "", AT_EMPTY_PATH, STATX_ALL, &stx), 0);
+	ck_assert_uint_eq(stx.stx_rdev_minor, 192);
+	ck_assert_int_eq(access(NODE, R_OK | W_OK), 0);
+	ck_assert_int_eq(euidaccess(NODE, R_OK), 0);
+	ck_assert_int_eq(faccessat(AT_FDCWD, NODE, R_OK, 0), 0);
+	ck_assert_int_eq(access("/dev/infiniband/uverbs9", F_OK), -1);
+	/* others are as ever */
+	ck_assert_int_eq(stat("/dev/null", &st), 0);
+	ck_assert_uint_eq(st.st_rdev, makedev(1, 3));
+	close(fd);
+}
+END_TEST
+
+static int count_dir(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = 0;
+
+	ck_assert_ptr_nonnull(d);
+	for (struct dirent *e = readdir(d); e; e = readdir(d))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+START_TEST(directories_and_links)
+{
+	struct dirent **list;
+	char path[PATH_MAX];
+	ssize_t n;
+	glob_t g;
+
+	ck_assert_int_eq(count_dir(IB), 1);
+	ck_assert_int_eq(count_dir("/sys/class/infiniband_mad"), 0);
+	ck_assert_int_eq(count_dir("/dev/infiniband"), 2);
+	ck_assert_int_eq(scandir(IB, &list, NULL, alphasort), 3);
+	ck_assert_ptr_nonnull(realpath(IB "/rxe0/device", path));
+	ck_assert_str_eq(path, "/sys/devices/urxe/rxe0");
+	ck_assert_str_eq(canonicalize_file_name(IB "/rxe0"),
+			 "/sys/devices/urxe/rxe0/infiniband/rxe0");
+	ck_assert_int_eq(access("/sys/devices/urxe/rxe0/vendor", R_OK), 0);
+	n = readlink(IB "/rxe0", path, sizeof(path));
+	ck_assert_int_gt(n, 0);
+	ck_assert_int_eq(strncmp(path, "../../devices/urxe/", 19), 0);
+	ck_assert_int_eq(glob(IB "/*/ports/*/state", 0, NULL, &g), 0);
+	ck_assert_uint_eq(g.gl_pathc, 1);
+	ck_assert_str_eq(g.gl_pathv[0], IB "/rxe0/ports/1/state");
+	ck_assert_int_eq(chdir(IB "/rxe0/ports"), 0);
+	ck_assert_int_eq(access("1/state", F_OK), 0);
+}
+END_TEST
+
+static const char *line_of(const char *path)
+{
+	static char line[128];
+	FILE *f = fopen(path, "r");
+
+	ck_assert_msg(f != NULL, "%s", path);
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), f));
+	fclose(f);
+	return line;
+}
+
+START_TEST(attributes)
+{
+	char text[64];
+	int fd, node;
+
+	ck_assert_str_eq(line_of(IB "/rxe0/node_type"), "1: CA\n");
+	node = open_node(); /* from here on the engine tells */
+	ck_assert_str_eq(line_of(IB "/rxe0/ports/1/state"), "4: ACTIVE\n");
+	ck_assert_str_eq(line_of(IB "/rxe0/ports/1/gids/0"),
+			 "0000:0000:0000:0000:0000:ffff:7f00:0001\n");
+	fd = open(IB "/rxe0/ports/1/hw_counters/sent_pkts", O_RDONLY);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(read(fd, text, sizeof(text)), 2);
+	close(fd);
+	ck_assert_int_eq(open(IB "/rxe0/ports/1/gid_attrs/types/60", O_RDONLY), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	close(node);
+}
+END_TEST
+
+START_TEST(duplicates_and_closing)
+{
+	int fd = open_node(), async = get_context(fd), a, b;
+	struct ib_uverbs_async_event_desc ev;
+	struct stat st;
+
+	ck_assert_int_ge(async, 0);
+	ck_assert_int_eq(fcntl(async, F_SETFL, O_NONBLOCK), 0);
+	ck_assert_int_eq(read(async, &ev, sizeof(ev)), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(__read_chk(async, &ev, sizeof(ev), sizeof(ev)), -1);
+	a = dup(fd);
+	b = fcntl(a, F_DUPFD_CLOEXEC, 100);
+	ck_assert_int_ge(b, 100);
+	close(fd);
+	close(a);
+	ck_assert_int_eq(get_context(b),
+			 -EINVAL); /* the same context still: done already */
+	ck_assert_int_eq(dup2(b, 50), 50);
+	ck_assert_int_eq(dup3(b, 51, O_CLOEXEC), 51);
+	check_node(fstat(51, &st), &st);
+	ck_assert_int_eq(dup2(0, b), b);
+	ck_assert_int_eq(dup2(0, 51), 51);
+	ck_assert_int_eq(get_context(50), -EINVAL);
+	ck_assert_int_eq(dup2(0, 50), 50);
+	/* that was the last: the context is gone and its event file says so */
+	ck_assert_int_eq(poll(&(struct pollfd){async, POLLIN, 0}, 1, 0), 1);
+	ck_assert_int_eq(read(async, &ev, sizeof(ev)), -1);
+	ck_assert_int_eq(errno, EIO);
+	ck_assert_int_eq(fstat(50, &st), 0);
+	ck_assert_uint_ne(st.st_rdev, makedev(231, 192));
+}
+END_TEST
+
+START_TEST(closing_all)
+{
+	int fd = open_node();
+
+	ck_assert_int_ge(get_context(fd), 0);
+	/* the library's own descriptors survive, so another device works */
+	ck_assert_int_eq(close_range(3, ~0u, 0), 0);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	fd = open_node();
+	ck_assert_int_ge(get_context(fd), 0);
+	closefrom(3);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	fd = open_node();
+	ck_assert_int_ge(get_context(fd), 0);
+	for (int i = 3; i < 1024; i++)
+		close(i);
+	fd = open_node();
+	ck_assert_int_ge(get_context(fd), 0);
+}
+END_TEST
+
+START_TEST(children)
+{
+	int fd = open_node(), status;
+	pid_t pid;
+
+	ck_assert_int_ge(get_context(fd), 0);
+	pid = fork();
+	if (!pid) {
+		/* the parent's is dead here, a new one works */
+		int err = get_context(fd), mine;
+
+		close(fd);
+		mine = open(NODE, O_RDWR);
+		_exit(err == -EIO && mine >= 0 && get_context(mine) >= 0 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	pid = vfork();
+	if (!pid) {
+		close(fd);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(get_context(fd), -EINVAL);
+}
+END_TEST
+
+START_TEST(netlink)
+{
+	int fd;
+
+	ck_assert_int_eq(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA), -1);
+	ck_assert_int_eq(errno, EPROTONOSUPPORT);
+	fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+}
+END_TEST
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int sig)
+{
+	caught++;
+}
+
+static void on_segv(int sig, siginfo_t *si, void *uc)
+{
+	caught++;
+	mprotect((void *)((uintptr_t)si->si_addr & ~4095ul), 4096,
+		 PROT_READ | PROT_WRITE);
+}
+
+/* The program's handlers work as if the guard were not there. */
+START_TEST(signals)
+{
+	struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO}, old;
+	volatile uint8_t *p =
+	    mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = open_node();
+
+	ck_assert_int_eq(sigaction(SIGSEGV, NULL, &old), 0);
+	ck_assert_ptr_eq(old.sa_handler, SIG_DFL);
+	ck_assert_int_eq(sigaction(SIGSEGV, &sa, NULL), 0);
+	p[0] = 1;
+	ck_assert_int_eq(caught, 1);
+	ck_assert_ptr_eq((void *)signal(SIGSEGV, SIG_DFL), (void *)on_segv);
+	ck_assert_ptr_eq(signal(SIGBUS, on_signal), SIG_DFL);
+	raise(SIGBUS);
+	ck_assert_int_eq(caught, 2);
+	ck_assert_ptr_eq(signal(SIGUSR1, on_signal), SIG_DFL);
+	raise(SIGUSR1);
+	ck_assert_int_eq(caught, 3);
+	/* bad pointers are errors, not signals */
+	ck_assert_int_eq(write(fd, BAD_PTR, 64), -1);
+	ck_assert_int_eq(errno, EFAULT);
+	ck_assert_int_eq(caught, 3);
+}
+END_TEST
+
+static void *wait_for_event(void *arg)
+{
+	struct ib_uverbs_async_event_desc ev;
+
+	return read(*(int *)arg, &ev, sizeof(ev)) < 0 ? NULL : arg;
+}
+
+/* A thread that waits for an event can be cancelled, and leaves nothing behind. */
+START_TEST(cancellation)
+{
+	int fd = open_node(), async = get_context(fd);
+	pthread_t t;
+	void *res;
+
+	ck_assert_int_ge(async, 0);
+	pthread_create(&t, NULL, wait_for_event, &async);
+	usleep(50000);
+	pthread_cancel(t);
+	pthread_join(t, &res);
+	ck_assert_ptr_eq(res, PTHREAD_CANCELED);
+	close(async);
+	ck_assert_int_eq(fcntl(async, F_GETFD), -1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(interrupted_waits)
+{
+	int fd = open_node(), async = get_context(fd);
+	struct ib_uverbs_async_event_desc ev;
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGALRM, &sa, NULL);
+	ualarm(50000, 0);
+	ck_assert_int_eq(read(async, &ev, sizeof(ev)), -1);
+	ck_assert_int_eq(errno, EINTR);
+	ck_assert_int_eq(caught, 1);
+}
+END_TEST
+
+static void add_with(TCase *tc)
+{
+	tcase_add_test(tc, names_of_open);
+	tcase_add_test(tc, names_of_stat);
+	tcase_add_test(tc, directories_and_links);
+	tcase_add_test(tc, attributes);
+	tcase_add_test(tc, duplicates_and_closing);
+	tcase_add_test(tc, closing_all);
+	tcase_add_test(tc, children);
+	tcase_add_test(tc, netlink);
+	tcase_add_test(tc, signals);
+	tcase_add_test(tc, cancellation);
+	tcase_add_test(tc, interrupted_waits);
+}
+
+/* --- preloaded, but not under urxe
+ * --------------------------------------------------------- */
+
+START_TEST(untouched)
+{
+	struct stat st;
+	int err;
+
+	/* as this machine has it: with luck nothing, without luck real devices */
+	err = stat("/sys/devices/urxe", &st);
+	ck_assert_int_eq(err, -1);
+	ck_assert_int_eq(errno, ENOENT);
+	if (stat("/dev/infiniband", &st))
+		ck_assert_int_eq(open(NODE, O_RDWR), -1);
+	err = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
+	if (err < 0)
+		ck_assert_int_eq(errno, EPROTONOSUPPORT);
+	ck_assert_ptr_eq(signal(SIGSEGV, on_signal), SIG_DFL);
+	raise(SIGSEGV);
+	ck_assert_int_eq(caught, 1);
+}
+END_TEST
+
+static void add_without(TCase *tc)
+{
+	tcase_add_test(tc, untouched);
+}
+
+/* --- running itself
+ * ------------------------------------------------------------------------ */
+
+static int run_self(const char *self, const char *library, const char *what)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		setenv("LD_PRELOAD", library, 1);
+		execl(self, self, library, what, NULL);
+		_exit(127);
+	}
+	return pid < 0 || waitpid(pid, &status, 0) != pid || status;
+}
+
+int main(int argc, char **argv)
+{
+	char dir[] = "/tmp/urxe-preload-XXXXXX", err[256], cmd[64];
+	struct sysfs_device dev;
+	int failed;
+
+	if (argc == 3)
+		return util_run("preload",
+				strcmp(argv[2], "with") ? add_without : add_with);
+	if (argc != 2 || !mkdtemp(dir) || sysfs_device_init(&dev, "rxe0", "lo") ||
+	    sysfs_write_tree(dir, &dev, 1, err, sizeof(err)))
+		return 99;
+	unsetenv("URXE_DIR");
+	failed = run_self("/proc/self/exe", argv[1], "without");
+	setenv("URXE_DIR", dir, 1);
+	setenv("URXE_DEVICE", "rxe0=lo", 1);
+	failed |= run_self("/proc/self/exe", argv[1], "with");
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	return system(cmd) || failed;
+}

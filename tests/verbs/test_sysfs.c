@@ -1,0 +1,229 @@
+/*
+ * Description: the generated tree has what ib_core and rxe show, and attributes that
+ * change are made anew.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "tests/verbs/util.h"
+#include "verbs/sysfs.h"
+
+static char dir[] = "/tmp/urxe-sysfs-XXXXXX";
+
+static void setup(void)
+{
+	static struct sysfs_device dev[2];
+	char err[256];
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(sysfs_device_init(&dev[0], "rxe0", "lo"), 0);
+	dev[1] = dev[0];
+	strcpy(dev[1].name, "rxe1");
+	dev[1].guid_be = 0x0807060504030201u; /* bytes 01 02 ... */
+	dev[1].up = false;
+	ck_assert_msg(sysfs_write_tree(dir, dev, 2, err, sizeof(err)) == 0, "%s", err);
+}
+
+static void teardown(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static const char *get(const char *path)
+{
+	static char text[256];
+	char full[512];
+	ssize_t n;
+	int f;
+
+	snprintf(full, sizeof(full), "%s%s", dir, path);
+	f = open(full, O_RDONLY);
+	ck_assert_msg(f >= 0, "%s", path);
+	n = read(f, text, sizeof(text) - 1);
+	close(f);
+	ck_assert_int_ge(n, 0);
+	text[n] = '\0';
+	return text;
+}
+
+#define IB "/sys/class/infiniband/"
+
+START_TEST(contents)
+{
+	static const struct {
+		const char *path, *text;
+	} c[] = {
+	    {"/sys/class/infiniband_verbs/abi_version", "6\n"},
+	    {"/sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0\n"},
+	    {"/sys/class/infiniband_verbs/uverbs1/ibdev", "rxe1\n"},
+	    {"/sys/class/infiniband_verbs/uverbs1/dev", "231:193\n"},
+	    {"/sys/class/infiniband_verbs/uverbs0/abi_version", "2\n"},
+	    {"/sys/class/infiniband_verbs/uverbs0/device/numa_node", "-1\n"},
+	    {IB "rxe0/node_type", "1: CA\n"},
+	    {IB "rxe1/node_guid", "0102:0304:0506:0708\n"},
+	    {IB "rxe1/sys_image_guid", "0102:0304:0506:0708\n"},
+	    {IB "rxe0/parent", "lo\n"},
+	    {IB "rxe0/device/net/lo/type", NULL},
+	    {IB "rxe0/ports/1/state", "4: ACTIVE\n"},
+	    {IB "rxe1/ports/1/state", "1: DOWN\n"},
+	    {IB "rxe0/ports/1/link_layer", "Ethernet\n"},
+	    {IB "rxe0/ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:7f00:0001\n"},
+	    {IB "rxe0/ports/1/gids/63", "0000:0000:0000:0000:0000:0000:0000:0000\n"},
+	    {IB "rxe0/ports/1/gid_attrs/types/0", "RoCE v2\n"},
+	    {IB "rxe0/ports/1/gid_attrs/ndevs/0", "lo\n"},
+	    {IB "rxe0/ports/1/pkeys/0", "0xffff\n"},
+	    {IB "rxe0/ports/1/hw_counters/sent_pkts", "0\n"},
+	    {"/sys/class/misc/rdma_cm/abi_version", "4\n"},
+	    {"/dev/infiniband/uverbs0", ""},
+	    {"/dev/infiniband/rdma_cm", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		if (!c[i].text)
+			get(c[i].path);
+		else
+			ck_assert_msg(!strcmp(get(c[i].path), c[i].text), "%s: %s",
+				      c[i].path, get(c[i].path));
+	}
+}
+END_TEST
+
+/* The device's directory is its identity by the time it was made (libibverbs,
+ * same_sysfs_dev()) */
+START_TEST(the_device_resolves)
+{
+	char full[512], real[PATH_MAX], want[512];
+
+	snprintf(full, sizeof(full), "%s" IB "rxe0/device", dir);
+	snprintf(want, sizeof(want), "%s/sys/devices/urxe/rxe0", dir);
+	ck_assert_ptr_nonnull(realpath(full, real));
+	ck_assert_str_eq(real, want);
+}
+END_TEST
+
+/* The core's counters are those of the tree. */
+START_TEST(counters_of_the_core)
+{
+	const char *const *names;
+	const uint64_t *values;
+	struct uverbs_context *ctx;
+	char path[256];
+	int async, fd = util_context(&async);
+	size_t n;
+
+	ctx = uverbs_lookup(fd);
+	n = emu_hw_counters(ctx->hca, &names, &values);
+	ck_assert_uint_gt(n, 10);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), IB "rxe0/ports/1/hw_counters/%s", names[i]);
+		get(path);
+	}
+}
+END_TEST
+
+/* --- attributes that change
+ * -------------------------------------------------------------- */
+
+static int live_device(void *arg, const char *name)
+{
+	return strcmp(name, "rxe0") ? -1 : 0;
+}
+
+static bool live_gid(void *arg, int dev, unsigned int i, struct net_ip *ip)
+{
+	*ip = (struct net_ip){{0xfe, 0x80, [15] = 7}};
+	return i == 3;
+}
+
+static bool live_port(void *arg, int dev, struct ibv_port_attr *attr)
+{
+	*attr = (struct ibv_port_attr){.state = IBV_PORT_DOWN};
+	return true;
+}
+
+static bool live_counter(void *arg, int dev, const char *name, uint64_t *value)
+{
+	*value = UINT64_MAX;
+	return !strcmp(name, "sent_pkts");
+}
+
+static const char *live_ifname(void *arg, int dev)
+{
+	return "eth7";
+}
+
+START_TEST(dynamic)
+{
+	static const struct sysfs_live live = {live_device,  live_gid,	  live_port,
+					       live_counter, live_ifname, NULL};
+	static const struct {
+		const char *path, *text;
+		int err;
+	} c[] = {
+	    {IB "rxe0/ports/1/gids/3", "fe80:0000:0000:0000:0000:0000:0000:0007\n", 0},
+	    {IB "rxe0/ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0000\n", 0},
+	    {IB "rxe0/ports/1/gid_attrs/types/3", "RoCE v2\n", 0},
+	    {IB "rxe0/ports/1/gid_attrs/types/0", "", -EINVAL},
+	    {IB "rxe0/ports/1/gid_attrs/ndevs/3", "eth7\n", 0},
+	    {IB "rxe0/ports/1/gid_attrs/ndevs/63", "", -EINVAL},
+	    {IB "rxe0/ports/1/state", "1: DOWN\n", 0},
+	    {IB "rxe0/ports/1/phys_state", "3: Disabled\n", 0},
+	    {IB "rxe0/ports/1/hw_counters/sent_pkts", "18446744073709551615\n", 0},
+	    {"/sys/devices/urxe/rxe0/infiniband/rxe0/ports/1/state", "1: DOWN\n", 0},
+	    {IB "rxe0/ports/1/hw_counters/nope", "", -ENOENT},
+	    {IB "rxe0/ports/1/gids/64", "", -ENOENT},
+	    {IB "rxe0/ports/1/gids/", "", -ENOENT},
+	    {IB "rxe0/ports/1/gids/3x", "", -ENOENT},
+	    {IB "rxe0/ports/1/gids", "", -ENOENT},
+	    {IB "rxe0/ports/1/lid", "", -ENOENT},
+	    {IB "rxe0/ports/2/state", "", -ENOENT},
+	    {IB "rxe1/ports/1/state", "", -ENOENT},
+	    {IB "averyveryverylongname/ports/1/state", "", -ENOENT},
+	    {IB, "", -ENOENT},
+	    {"/dev/infiniband/uverbs0", "", -ENOENT},
+	    {"/sys/devices/urxe/rxe0/vendor", "", -ENOENT},
+	};
+	char buf[128];
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		int n = sysfs_dynamic(&live, c[i].path, buf, sizeof(buf));
+
+		ck_assert_msg(n == (c[i].err ? c[i].err : (int)strlen(c[i].text)),
+			      "%s: %d", c[i].path, n);
+		if (n > 0)
+			ck_assert_str_eq(buf, c[i].text);
+	}
+}
+END_TEST
+
+START_TEST(where_it_cannot_be_written)
+{
+	struct sysfs_device dev = {.name = "rxe0", .ifname = "lo"};
+	char err[256] = "";
+
+	ck_assert_int_eq(sysfs_write_tree("/nonexistent", &dev, 1, err, sizeof(err)),
+			 -ENOENT);
+	ck_assert_ptr_nonnull(strstr(err, "/nonexistent"));
+	ck_assert_int_lt(sysfs_write_tree("/dev/null", &dev, 1, err, sizeof(err)), 0);
+	ck_assert_int_eq(sysfs_device_init(&dev, "rxe0", "nosuchif0"), -ENODEV);
+}
+END_TEST
+
+static void add(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, contents);
+	tcase_add_test(tc, the_device_resolves);
+	tcase_add_test(tc, counters_of_the_core);
+	tcase_add_test(tc, dynamic);
+	tcase_add_test(tc, where_it_cannot_be_written);
+}
+
+int main(void)
+{
+	return util_run("sysfs", add);
+}
