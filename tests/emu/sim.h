@@ -104,6 +104,7 @@ int sim_kind_by_name(const char *name);
 struct sim_world;
 struct sim_host;
 struct sim_qp;
+struct sim_wire;
 
 enum sim_arena_kind { SIM_PINNED, SIM_ONDEMAND, SIM_ARENAS };
 
@@ -124,8 +125,7 @@ enum {
 	SIM_PG_WRITABLE = 2,
 	SIM_PG_READ_OK = 4, /* populated since the last invalidation */
 	SIM_PG_WRITE_OK = 8,
-	SIM_PG_SILENT =
-	    16, /* lost without an event (mprotect, swap): one guarded fault */
+	SIM_PG_SILENT = 16, /* lost without an event (mprotect, swap) */
 	SIM_PG_WATCHED = 32,
 	SIM_PG_LAX = 64, /* was lost silently: other MRs may still trust old entries */
 };
@@ -135,8 +135,6 @@ struct sim_mem_cfg {
 	uint32_t race;	   /* invalidate inside populate */
 	uint32_t mid_copy; /* invalidate inside copy */
 	uint32_t silent;   /* lose a page without an event before a copy */
-	uint32_t
-	    enomem; /* populate fails for a moment: never used where nothing may fail */
 };
 
 struct sim_net_cfg {
@@ -313,6 +311,7 @@ struct sim_qp {
 
 	uint32_t may, may_recv;
 	bool may_flush, errored, lost;
+	struct sim_wire *wire;
 	uint64_t error_at;
 	uint32_t error_status;
 	bool recv_error; /* a receive WQE completed in error, not flushed */
@@ -465,6 +464,11 @@ void sim_rq_push(struct sim_rq *rq);
 void sim_poll(struct sim_cq *cq);
 void sim_objects_destroy(struct sim_host *h);
 void sim_qp_destroy(struct sim_qp *q);
+
+/* sim_wire.c: conformance of what is sent */
+void sim_wire_reset(struct sim_qp *q);
+void sim_wire_sent(struct sim_host *h, const uint8_t *data, uint32_t len);
+void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len);
 
 /* sim_gen.c, sim_kinds.c: scenarios */
 void sim_program_print(struct sim_world *w);

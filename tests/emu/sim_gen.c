@@ -74,6 +74,11 @@ void gen_mem(struct sim_world *w, bool hostile)
 	/* a fault must be over before the retries of an RC requester are */
 	if (w->odp.model != ODP_FAULT_SYNC && w->odp.latency > 20 * US)
 		w->odp.latency = 20 * US;
+	/* a fault costs a timeout there, and retries are few: nothing else may */
+	if (w->odp.model == ODP_FAULT_DROP) {
+		w->mem = (struct sim_mem_cfg){0};
+		w->net.loss = w->net.reorder = w->net.corrupt = w->net.dup = 0;
+	}
 	/* and the bound must hold what one operation needs at a time */
 	if ((w->odp.model != ODP_FAULT_SYNC || w->odp.latency) && w->odp.max_pages)
 		w->odp.max_pages += SMALL_BOUND;
@@ -630,10 +635,14 @@ struct sim_qp *gen_qp(struct sim_host *h, enum ibv_qp_type type, bool srq)
 {
 	struct sim_world *w = h->w;
 	struct sim_qp *q = &w->qp[w->nqps];
+	struct sim_wire *wire;
 
 	if (w->nqps == SIM_QPS)
 		return NULL;
+	wire = q->wire;
 	memset(q, 0, sizeof(*q));
+	q->wire = wire;
+	sim_wire_reset(q);
 	q->id = w->nqps;
 	q->host = h;
 	q->type = type;
@@ -644,7 +653,8 @@ struct sim_qp *gen_qp(struct sim_host *h, enum ibv_qp_type type, bool srq)
 	draw_attrs(w, q);
 	w->nqps++;
 	if (sim_qp_create(h, q, sim_range(&w->rng, 1, 64),
-			  sim_range(&w->rng, 1, SIM_RECVS)))
+			  w->kind == SIM_RNR ? SIM_RECVS
+					     : sim_range(&w->rng, 1, SIM_RECVS)))
 		return NULL;
 	return q;
 }

@@ -455,7 +455,7 @@ static void bad_sge(struct sim_op *op, struct sim_host *h, uint32_t mr, uint64_t
 static void bad_rkey(struct sim_op *op, struct sim_host *h, uint32_t mr)
 {
 	op->rarena = SIM_PINNED;
-	op->roff = SIM_SRC_LEN;
+	op->roff = SIM_ARENA_LEN; /* nothing may be written: the model forgives nothing */
 	op->va = sim_addr(h, SIM_PINNED, SIM_SRC_LEN) + h->mr[mr].delta;
 	op->rkey = h->mr[mr].rkey;
 	op->must = BIT(IBV_WC_REM_ACCESS_ERR);
@@ -1301,6 +1301,7 @@ static bool reuse(struct sim_world *w, struct sim_qp *a, struct sim_qp *b)
 		q->may_flush = q->errored = q->lost = false;
 		q->rnr_retry = 7;
 		q->sq_psn = sim_below(&w->rng, 1u << 24);
+		sim_wire_reset(q);
 	}
 	a->rq_psn = b->sq_psn;
 	b->rq_psn = a->sq_psn;

@@ -530,8 +530,10 @@ void sim_model_wc(struct sim_cq *cq, const struct ib_uverbs_wc *wc)
 	}
 	if (sim_tracing(w))
 		trace_wc(w, q, wc, tag != SIM_TAG_SEND);
+	if (q->lost && !q->qp)
+		return; /* made before the QP was destroyed */
 	if (q->lost)
-		sim_fail(w, "q%u: a completion after reset or destruction", q->id);
+		sim_fail(w, "q%u: a completion after reset", q->id);
 	else if (tag == SIM_TAG_SEND && id == q->id && cq == q->scq)
 		send_wc(q, wc, i);
 	else if (tag == SIM_TAG_RECV && id == q->id && cq == q->rcq && !q->srq)

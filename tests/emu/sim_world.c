@@ -331,6 +331,7 @@ static void op_tx_put(void *arg)
 	}
 	h->tx_open = false;
 	check_sent(h, h->tx, h->tx_len);
+	sim_wire_sent(h, h->tx, h->tx_len);
 	for (uint32_t i = 0; i < w->nhosts; i++) {
 		struct sim_host *to = &w->host[i];
 
@@ -505,6 +506,7 @@ static void arrive(struct sim_world *w, struct sim_host *h, struct sim_pkt *p)
 	emu_hca_set_time(h->hca, w->now);
 	if (w->mutate)
 		w->mutate(h, &p->path, p->data, &rx.len);
+	sim_wire_arrived(w, p->data, rx.len);
 	emu_hca_rx(h->hca, &rx);
 	/* packets come in batches: sometimes the HCA does not run after each */
 	if (sim_chance(&w->rng, 250))

@@ -1,0 +1,234 @@
+/*
+ * sim_wire.c - is what the HCAs send a conversation that IBTA volume 1, chapter 9 allows?
+ *
+ * Looks at each packet of a reliable or unreliable connection where it leaves its sender
+ * and where it arrives, and knows nothing of the HCA's inside:
+ *
+ * requests: the PSNs of a QP have no holes; the payload of a first or middle packet is
+ * the path MTU; messages are first, middle..., last or only; what is sent again under a
+ * PSN is what was sent under it before (9.7.3, 9.7.5.1.4).
+ *
+ * responses: nothing is acknowledged that has not arrived (9.7.5.1.2); acknowledges do
+ * not go back; an atomic is answered alike each time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+#define HISTORY 1024u /* PSNs, a power of two */
+
+/* What was sent under a PSN; valid in the @life of its QP's wire */
+struct sent {
+	uint32_t psn;
+	uint32_t life;
+	uint8_t opcode;
+	uint64_t hash;
+};
+
+/*
+ * struct sim_wire - one direction of requests: of @qp towards its peer
+ * @next:	PSN that comes next, when @open
+ * @msg:	inside a message
+ * @arrived:	PSN behind the last request that arrived in order
+ * @acked:	responder: highest PSN acknowledged, plus one
+ */
+struct sim_wire {
+	bool open, msg;
+	uint32_t life;
+	uint32_t next;
+	uint32_t arrived, acked;
+	struct sent sent[HISTORY];
+	struct sent answer[HISTORY]; /* atomics */
+};
+
+static struct sim_wire *wire_of(struct sim_qp *q)
+{
+	if (!q->wire)
+		q->wire = calloc(1, sizeof(*q->wire));
+	if (!q->wire)
+		abort();
+	q->wire->life += !q->wire->life;
+	return q->wire;
+}
+
+void sim_wire_reset(struct sim_qp *q)
+{
+	if (!q->wire)
+		return;
+	q->wire->open = q->wire->msg = false;
+	q->wire->life++;
+}
+
+static struct sim_qp *find_qp(struct sim_world *w, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		if (w->qp[i].qpn == qpn)
+			return &w->qp[i];
+	}
+	return NULL;
+}
+
+static uint64_t hash_bytes(const uint8_t *p, uint32_t len, uint64_t h)
+{
+	uint64_t v;
+
+	for (; len >= 8; p += 8, len -= 8) {
+		memcpy(&v, p, 8);
+		h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 29;
+	}
+	for (; len; p++, len--)
+		h = (h ^ *p) * 0x100000001b3ull;
+	return h;
+}
+
+static uint32_t span(const struct sim_qp *q, const struct roce_hdr *h)
+{
+	if ((h->opcode & 0x1f) != ROCE_READ_REQ || !h->dma_len)
+		return 1;
+	return (h->dma_len + q->mtu - 1) / q->mtu;
+}
+
+/* First, middle, last, only in this order; only for PSNs that are new */
+static void check_message(struct sim_qp *q, struct sim_wire *wi, const struct roce_hdr *h,
+			  uint32_t flags)
+{
+	bool first = flags & ROCE_F_FIRST;
+
+	if (first == wi->msg)
+		sim_fail(q->host->w, "q%u sent %s at psn %06x %s a message", q->id,
+			 roce_opcode_name(h->opcode), h->psn,
+			 first ? "in the middle of" : "outside of");
+	wi->msg = !(flags & ROCE_F_LAST);
+}
+
+static void check_lengths(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
+			  uint32_t len)
+{
+	bool whole = !(flags & ROCE_F_LAST);
+
+	if (!(flags & ROCE_F_PAYLOAD))
+		return;
+	if (whole ? len != q->mtu : len > q->mtu || (!len && !(flags & ROCE_F_FIRST)))
+		sim_fail(q->host->w, "q%u sent %s with %u bytes, path MTU %u", q->id,
+			 roce_opcode_name(h->opcode), len, q->mtu);
+}
+
+/* The same PSN, the same packet; READs may be cut anew */
+static void check_again(struct sim_qp *q, struct sim_wire *wi, const struct roce_hdr *h,
+			uint64_t hash)
+{
+	struct sent *s = &wi->sent[h->psn & (HISTORY - 1)];
+
+	if (s->life == wi->life && s->psn == h->psn &&
+	    (s->opcode != h->opcode || s->hash != hash))
+		sim_fail(q->host->w,
+			 "q%u sent another packet under psn %06x than before (%s)", q->id,
+			 h->psn, roce_opcode_name(h->opcode));
+	*s = (struct sent){h->psn, wi->life, h->opcode, hash};
+}
+
+static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
+		    const uint8_t *data, uint32_t hdr_len, const uint8_t *payload,
+		    uint32_t len)
+{
+	struct sim_wire *wi = wire_of(q);
+	uint32_t n = span(q, h), end = roce_psn_add(h->psn, n);
+	bool read = (h->opcode & 0x1f) == ROCE_READ_REQ;
+
+	if (!wi->open) {
+		wi->open = true;
+		wi->next = wi->arrived = wi->acked = q->sq_psn;
+	}
+	if (roce_psn_cmp(h->psn, wi->next) > 0)
+		sim_fail(q->host->w, "q%u sent psn %06x, but psn %06x was never sent",
+			 q->id, h->psn, wi->next);
+	check_lengths(q, h, flags, len);
+	if (h->psn == wi->next && q->type == IBV_QPT_RC)
+		check_message(q, wi, h, flags);
+	if (!read && q->type == IBV_QPT_RC)
+		check_again(
+		    q, wi, h,
+		    hash_bytes(data + 12, hdr_len - 12, hash_bytes(payload, len, 1)));
+	if (roce_psn_cmp(end, wi->next) > 0)
+		wi->next = end;
+}
+
+/* @q answers its peer's requests */
+static void response(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
+		     uint32_t len)
+{
+	struct sim_world *w = q->host->w;
+	struct sim_wire *wi = wire_of(q->peer);
+	struct sent *s = &wi->answer[h->psn & (HISTORY - 1)];
+	bool nak = (flags & ROCE_F_AETH) && (h->syndrome & ROCE_AETH_TYPE_MASK);
+
+	check_lengths(q, h, flags, len);
+	if (!wi->open || roce_psn_cmp(h->psn, wi->arrived) > (nak ? 0 : -1))
+		sim_fail(w, "q%u answers psn %06x (%s), but only %06x has arrived", q->id,
+			 h->psn, roce_opcode_name(h->opcode), wi->arrived);
+	if ((h->opcode & 0x1f) == ROCE_ACK && !nak) {
+		if (roce_psn_cmp(roce_psn_add(h->psn, 1), wi->acked) < 0)
+			sim_fail(w, "q%u acknowledges psn %06x after %06x", q->id, h->psn,
+				 wi->acked);
+		wi->acked = roce_psn_add(h->psn, 1);
+	}
+	if (!(flags & ROCE_F_ATOMIC_ACK_ETH))
+		return;
+	if (s->life == wi->life && s->psn == h->psn && s->hash != h->orig)
+		sim_fail(w, "q%u answers the atomic at psn %06x in two ways", q->id,
+			 h->psn);
+	*s = (struct sent){h->psn, wi->life, h->opcode, h->orig};
+}
+
+/* Whose packet is it? The peer of the QP that it is for */
+static struct sim_qp *sender(struct sim_world *w, const struct roce_hdr *h)
+{
+	struct sim_qp *to = find_qp(w, h->dqpn);
+
+	if (!to || !to->peer || (to->type != IBV_QPT_RC && to->type != IBV_QPT_UC))
+		return NULL;
+	return to->peer;
+}
+
+void sim_wire_sent(struct sim_host *h, const uint8_t *data, uint32_t len)
+{
+	const uint8_t *payload;
+	struct sim_qp *q;
+	struct roce_hdr hdr;
+	uint32_t flags, hdr_len, plen;
+
+	if (h->w->anything_goes || roce_parse(data, len, &hdr, &payload, &plen))
+		return;
+	q = sender(h->w, &hdr);
+	if (!q)
+		return;
+	flags = roce_opcode_info(hdr.opcode, &hdr_len);
+	if (flags & ROCE_F_REQ)
+		request(q, &hdr, flags, data, hdr_len, payload, plen);
+	else
+		response(q, &hdr, flags, plen);
+}
+
+void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
+{
+	const uint8_t *payload;
+	struct roce_hdr hdr;
+	struct sim_wire *wi;
+	struct sim_qp *q;
+	uint32_t plen;
+
+	if (w->anything_goes || roce_parse(data, len, &hdr, &payload, &plen))
+		return;
+	q = sender(w, &hdr);
+	if (!q || !(roce_opcode_info(hdr.opcode, NULL) & ROCE_F_REQ))
+		return;
+	wi = wire_of(q);
+	if (hdr.psn == wi->arrived || roce_psn_cmp(hdr.psn, wi->arrived) < 0) {
+		uint32_t end = roce_psn_add(hdr.psn, span(q, &hdr));
+
+		if (roce_psn_cmp(end, wi->arrived) > 0)
+			wi->arrived = end;
+	}
+}
