@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "odp/guard.h"
@@ -128,11 +129,22 @@ static void inval_kick(struct odp_domain *dom)
 	pthread_mutex_unlock(&dom->lock);
 }
 
+/* The monitor is about to tell. It may need this CPU, below our priority. */
+static void wait_for_monitor(unsigned int turn)
+{
+	struct timespec t = {.tv_nsec = 50000};
+
+	if (turn < 16)
+		sched_yield();
+	else
+		nanosleep(&t, NULL);
+}
+
 void dom_settle(struct odp_domain *dom)
 {
-	while (!dom_quiet(dom)) {
+	for (unsigned int turn = 0; !dom_quiet(dom); turn++) {
 		if (atomic_load(&dom->inval.state) & INVAL_READING)
-			sched_yield();
+			wait_for_monitor(turn);
 		dom_lock(dom);
 		dom_unlock(dom);
 	}
