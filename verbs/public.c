@@ -45,7 +45,7 @@ int public_context(struct ibv_context *context, struct uverbs_context **out)
 		return -ENOSYS;
 	if (ctx->engine != engine_running()) {
 		vfile_put(&ctx->vf);
-		return -EINVAL;
+		return -ENOSYS;
 	}
 	*out = ctx;
 	return 0;

@@ -26,7 +26,7 @@ struct public_mr {
 
 /*
  * public_context - the context behind a libibverbs one, with a reference (vfile_put()).
- * 0; -ENOSYS: not a device of ours; -EINVAL: no context at all, or of a parent process
+ * 0; -ENOSYS: not a device of ours, or of a parent process; -EINVAL: no context
  */
 int public_context(struct ibv_context *context, struct uverbs_context **out);
 /* public_mr - an MR; give it back with public_mr_put(). Errors as above */

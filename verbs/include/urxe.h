@@ -1,21 +1,19 @@
 /*
  * urxe.h - what a program or a test may ask of the emulated HCA that real ones do not
- *tell.
+ * tell.
  *
  * The functions are in liburxe.so: link with -lurxe (pkg-config urxe), or look them up
- *with dlsym(RTLD_DEFAULT, ...) if the program must also start where urxe is not
- *installed.
+ * with dlsym(RTLD_DEFAULT, ...) if the program must also start where urxe is not there.
  *
- * A program that is not run by urxe, and a device that is not emulated, get ENOSYS.
- *Functions that return int return 0 or an error number, which errno has as well, in the
- *manner of ibv_advise_mr(3). An error that all functions taking an MR or a context have
- *in common:
+ * Functions that return int return 0 or an error number, which errno has as well, in the
+ * manner of ibv_advise_mr(3). Errors that all of them have in common:
  *
- *	EINVAL	not a valid MR (deregistered, or its memory is gone), not a valid context,
- *or one of a parent process
+ * ENOSYS: the process is not run by urxe, the device is not an emulated one, or a parent
+ *	process opened it before fork(2).
+ * EINVAL: not a valid MR (deregistered, or its memory is gone), not a valid context.
  *
  * All functions may be called by any thread. As with all verbs, an object must not be
- *destroyed while another thread uses it in a call.
+ * destroyed while another thread uses it in a call.
  */
 #ifndef URXE_H
 #define URXE_H
@@ -49,30 +47,27 @@ int urxe_is_emulated(struct ibv_context *context);
 
 /*
  * struct urxe_counters - what on-demand paging did
- * @page_faults:	pages that page faults made present, or writable
- *(rdma-statistic(8))
- * @page_invalidations:	pages that the device had to forget (rdma-statistic(8))
- * @page_prefetch:	pages that prefetching made present, or writable
- *(rdma-statistic(8))
+ * @page_faults: pages that faults made present or writable (rdma-statistic(8))
+ * @page_invalidations: pages that the device had to forget (rdma-statistic(8))
+ * @page_prefetch: pages that prefetch made present or writable (rdma-statistic(8))
  * @read_faults, @write_faults: faults, by what the device wanted
- * @local_faults:	faults of this process' own work requests
- * @remote_faults:	faults of requests that came from a peer
- * @failed_faults:	those that found no memory, so that the request failed
- * @invalidations:	events that dropped at least one page
- * @prefetches:		requests to prefetch, ranges of one SGE each
- * @prefetch_hits:	first accesses to a page that came by prefetch: faults that were
- *saved
- * @cache_hits:		accesses, of up to a packet each, that found all pages present
- * @evictions:		pages dropped to keep the bound on cached pages
- * @fault_ns:		time spent in faults, nanoseconds; with a latency of the fault
- *model, until the access was repeated
- * @fault_retries:	faults repeated since the memory changed meanwhile
- * @pages_cached:	pages in the page table now; no reset changes it
+ * @local_faults: faults of this process' own work requests
+ * @remote_faults: faults of requests that came from a peer
+ * @failed_faults: those that found no memory, so that the request failed
+ * @invalidations: events that dropped at least one page
+ * @prefetches: requests to prefetch, of one range each
+ * @prefetch_hits: first accesses to a prefetched page: faults that were saved
+ * @cache_hits: accesses, of up to a packet each, that found all pages present
+ * @evictions: pages dropped to keep the bound on cached pages
+ * @fault_ns: time spent in faults, nanoseconds; with a latency of the fault model,
+ *	until the access was repeated
+ * @fault_retries: faults repeated since the memory changed meanwhile
+ * @pages_cached: pages in the page table now; no reset changes it
  *
  * A fault is one access of the device, of up to a packet; it may concern many pages.
- * read_faults + write_faults = local_faults + remote_faults. Prefetched pages are no
- *faults. Pages are those of urxe_mr_page_size(). MRs without on-demand paging count
- *nothing.
+ * read_faults + write_faults = local_faults + remote_faults. Prefetching counts no
+ * faults. Pages are those of urxe_mr_page_size(). MRs without on-demand paging count
+ * nothing.
  */
 struct urxe_counters {
 	uint64_t page_faults;
@@ -95,11 +90,10 @@ struct urxe_counters {
 
 /*
  * urxe_mr_counters - the counters of an MR since it was registered or reset
- * @size: sizeof(struct urxe_counters); a newer library fills as much as the program
- *knows, and sets to zero what only the program knows
+ * @size: sizeof(struct urxe_counters). A newer library fills what the program knows, and
+ *	zeroes what only the program knows.
  *
  * When it returns, unmappings that returned before the call are counted.
- * Errors: EINVAL; ENOSYS.
  */
 int urxe_mr_counters(struct ibv_mr *mr, struct urxe_counters *counters, size_t size);
 int urxe_mr_reset_counters(struct ibv_mr *mr);
@@ -115,7 +109,7 @@ int urxe_device_reset_counters(struct ibv_context *context);
 
 /*
  * urxe_device_hw_counter - one of the device's transport counters, as this process sees
- *it
+ * it
  * @name: a file name in /sys/class/infiniband/DEVICE/ports/1/hw_counters, such as
  *	  "rcvd_rnr_err" or "duplicate_request"
  *
@@ -155,7 +149,7 @@ enum urxe_page {
  *
  * An MR without on-demand paging has no page table: no bit is set.
  * Errors: EFAULT out of the MR's bounds; ENOSPC @bitmap is too small; EINVAL also for bad
- *@want and for @length 0; ENOSYS.
+ * @want and for @length 0; ENOSYS.
  */
 int urxe_mr_page_map(struct ibv_mr *mr, const void *addr, size_t length,
 		     unsigned int want, uint8_t *bitmap, size_t size);
@@ -206,7 +200,7 @@ int urxe_device_set_fault_model(struct ibv_context *context, enum urxe_fault_mod
  * @script: as the option --odp-script has it: rules separated by ';', each
  *	"mr=NAME|0xKEY|*,page=N,access=K[,fault=evict|error|rnr|drop|damming|flood]":
  *	the K-th access to page N of the MR takes a fault. Accesses are counted from this
- *call on. NULL or "": no script any more.
+ * call on. NULL or "": no script any more.
  *
  * Errors: EINVAL also for a script that is not well-formed; ENOMEM; ENOSYS.
  */

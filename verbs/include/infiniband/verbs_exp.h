@@ -77,7 +77,7 @@ struct ibv_exp_dm;
  * struct ibv_exp_reg_mr_in
  * @pd:		protection domain
  * @addr, @length: memory; NULL and IBV_EXP_IMPLICIT_MR_SIZE with
- *IBV_EXP_ACCESS_ON_DEMAND: the whole address space
+ *		IBV_EXP_ACCESS_ON_DEMAND: the whole address space
  * @exp_access:	enum ibv_exp_access_flags, enum ibv_access_flags
  * @comp_mask:	which of the following members are set
  * @create_flags: enum ibv_exp_reg_mr_create_flags
@@ -261,7 +261,7 @@ struct ibv_exp_device_attr {
 /*
  * ibv_exp_query_device - capabilities; see ibv_exp_query_device(3)
  * @attr: comp_mask says what is asked for. Bits that are unknown are tolerated, so that
- *all ones may be given; on return it says what there is.
+ *		all ones may be given; on return it says what there is.
  *
  * 0, or: ENOSYS not a device of urxe; EFAULT @attr is not writable memory.
  */
