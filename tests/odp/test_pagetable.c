@@ -34,7 +34,7 @@ static void came(void *arg, struct pt_leaf *leaf, unsigned int i, uint64_t page)
 	struct world *w = arg;
 	unsigned int n = index_of(w, page);
 
-	ck_assert_uint_eq(w->listed[n], 0);
+	MUST((w->listed[n]) == (0));
 	w->listed[n] = 1;
 	leaf->slot[i] = n;
 }
@@ -44,8 +44,8 @@ static void went(void *arg, struct pt_leaf *leaf, unsigned int i, uint64_t page)
 	struct world *w = arg;
 	unsigned int n = index_of(w, page);
 
-	ck_assert_uint_eq(leaf->slot[i], n);
-	ck_assert_uint_eq(w->listed[n], 1);
+	MUST((leaf->slot[i]) == (n));
+	MUST((w->listed[n]) == (1));
 	w->listed[n] = 0;
 }
 
@@ -62,9 +62,8 @@ static void do_publish(struct world *w, unsigned int i, unsigned int n, unsigned
 		expect++;
 	}
 	while (!pt_ready(&w->pt, page_of(w, i), n))
-		ck_assert_int_eq(pt_prepare(&w->pt, page_of(w, i), n), 0);
-	ck_assert_uint_eq(pt_publish(&w->pt, page_of(w, i), n, rw, flags, came, w),
-			  expect);
+		MUST((pt_prepare(&w->pt, page_of(w, i), n)) == (0));
+	MUST((pt_publish(&w->pt, page_of(w, i), n, rw, flags, came, w)) == (expect));
 }
 
 static void do_clear(struct world *w, unsigned int i, unsigned int n, bool keep)
@@ -75,7 +74,7 @@ static void do_clear(struct world *w, unsigned int i, unsigned int n, bool keep)
 		expect += w->model[k] != 0;
 		w->model[k] = 0;
 	}
-	ck_assert_uint_eq(pt_clear(&w->pt, page_of(w, i), n, keep, went, w), expect);
+	MUST((pt_clear(&w->pt, page_of(w, i), n, keep, went, w)) == (expect));
 }
 
 static void do_look(struct world *w, unsigned int i, unsigned int n, uint8_t want)
@@ -92,10 +91,10 @@ static void do_look(struct world *w, unsigned int i, unsigned int n, uint8_t wan
 			first = k;
 		last = k;
 	}
-	ck_assert_uint_eq(miss.n, missing ? last - first + 1 : 0);
+	MUST((miss.n) == (missing ? last - first + 1 : 0));
 	if (missing)
-		ck_assert_uint_eq(miss.first, page_of(w, first));
-	ck_assert_int_eq(pt_hit(&w->pt, page_of(w, i), n, want), !missing && !fresh);
+		MUST(miss.first == page_of(w, first));
+	MUST((pt_hit(&w->pt, page_of(w, i), n, want)) == (!missing && !fresh));
 }
 
 static void do_touch(struct world *w, unsigned int i, unsigned int n, uint8_t want)
@@ -108,7 +107,7 @@ static void do_touch(struct world *w, unsigned int i, unsigned int n, uint8_t wa
 		w->model[k] &= ~PT_FRESH;
 		expect++;
 	}
-	ck_assert_uint_eq(pt_touch(&w->pt, page_of(w, i), n, want), expect);
+	MUST((pt_touch(&w->pt, page_of(w, i), n, want)) == (expect));
 }
 
 static void check_all(const struct world *w)
@@ -116,11 +115,11 @@ static void check_all(const struct world *w)
 	uint64_t live = 0;
 
 	for (unsigned int k = 0; k < PAGES; k++) {
-		ck_assert_uint_eq(pt_state(&w->pt, page_of(w, k)), w->model[k]);
-		ck_assert_uint_eq(w->listed[k], w->model[k] != 0);
+		MUST((pt_state(&w->pt, page_of(w, k))) == (w->model[k]));
+		MUST((w->listed[k]) == (w->model[k] != 0));
 		live += w->model[k] != 0;
 	}
-	ck_assert_uint_eq(w->pt.live, live);
+	MUST((w->pt.live) == (live));
 }
 
 static void random_walk(struct world *w, unsigned int seed)
@@ -156,7 +155,7 @@ START_TEST(flat_is_an_array)
 {
 	struct world w = {.base = 77777};
 
-	ck_assert_int_eq(pt_init(&w.pt, w.base, PAGES, false, true), 0);
+	MUST((pt_init(&w.pt, w.base, PAGES, false, true)) == (0));
 	random_walk(&w, (unsigned int)_i);
 	pt_fini(&w.pt);
 }
@@ -167,7 +166,7 @@ START_TEST(sparse_is_an_array)
 	/* groups far enough apart for directories of their own on each level */
 	struct world w = {.base = 511, .stride = (1ull << 36) + (1ull << 27) + 12345};
 
-	ck_assert_int_eq(pt_init(&w.pt, 0, PT_SPARSE_PAGES, true, true), 0);
+	MUST((pt_init(&w.pt, 0, PT_SPARSE_PAGES, true, true)) == (0));
 	random_walk(&w, (unsigned int)_i);
 	pt_fini(&w.pt);
 }
@@ -177,12 +176,12 @@ START_TEST(clear_takes_any_range)
 {
 	struct pagetable pt;
 
-	ck_assert_int_eq(pt_init(&pt, 100, 10, false, false), 0);
+	MUST((pt_init(&pt, 100, 10, false, false)) == (0));
 	pt_publish(&pt, 100, 10, PT_READ, 0, NULL, NULL);
-	ck_assert_uint_eq(pt_clear(&pt, 0, 100, false, NULL, NULL), 0);
-	ck_assert_uint_eq(pt_clear(&pt, 110, UINT64_MAX, false, NULL, NULL), 0);
-	ck_assert_uint_eq(pt_clear(&pt, 109, UINT64_MAX, false, NULL, NULL), 1);
-	ck_assert_uint_eq(pt_clear(&pt, 0, UINT64_MAX, false, NULL, NULL), 9);
+	MUST((pt_clear(&pt, 0, 100, false, NULL, NULL)) == (0));
+	MUST((pt_clear(&pt, 110, UINT64_MAX, false, NULL, NULL)) == (0));
+	MUST((pt_clear(&pt, 109, UINT64_MAX, false, NULL, NULL)) == (1));
+	MUST((pt_clear(&pt, 0, UINT64_MAX, false, NULL, NULL)) == (9));
 	pt_fini(&pt);
 }
 END_TEST
@@ -191,11 +190,11 @@ START_TEST(sparse_refuses_what_it_cannot_name)
 {
 	struct pagetable pt;
 
-	ck_assert_int_eq(pt_init(&pt, 0, PT_SPARSE_PAGES, true, false), 0);
-	ck_assert(!pt_ready(&pt, PT_SPARSE_PAGES - 1, 2));
-	ck_assert_int_eq(pt_prepare(&pt, PT_SPARSE_PAGES - 1, 2), -EFAULT);
-	ck_assert_int_eq(pt_prepare(&pt, UINT64_MAX, 2), -EFAULT);
-	ck_assert(!pt_hit(&pt, PT_SPARSE_PAGES, 1, PT_READ));
+	MUST((pt_init(&pt, 0, PT_SPARSE_PAGES, true, false)) == (0));
+	MUST(!pt_ready(&pt, PT_SPARSE_PAGES - 1, 2));
+	MUST((pt_prepare(&pt, PT_SPARSE_PAGES - 1, 2)) == (-EFAULT));
+	MUST((pt_prepare(&pt, UINT64_MAX, 2)) == (-EFAULT));
+	MUST(!pt_hit(&pt, PT_SPARSE_PAGES, 1, PT_READ));
 	pt_fini(&pt);
 }
 END_TEST
@@ -205,15 +204,15 @@ START_TEST(leaves_are_used_again)
 {
 	struct pagetable pt;
 
-	ck_assert_int_eq(pt_init(&pt, 0, PT_SPARSE_PAGES, true, false), 0);
-	ck_assert_int_eq(pt_prepare(&pt, 5, 1), 0);
+	MUST((pt_init(&pt, 0, PT_SPARSE_PAGES, true, false)) == (0));
+	MUST((pt_prepare(&pt, 5, 1)) == (0));
 	pt_publish(&pt, 5, 1, PT_READ, 0, NULL, NULL);
-	ck_assert_uint_eq(pt_clear(&pt, 5, 1, false, NULL, NULL), 1);
+	MUST((pt_clear(&pt, 5, 1, false, NULL, NULL)) == (1));
 	ck_assert_ptr_nonnull(pt.spare);
 	ck_assert_ptr_null(pt_leaf(&pt, 5));
-	ck_assert(pt_ready(&pt, 600, 1));
+	MUST(pt_ready(&pt, 600, 1));
 	ck_assert_ptr_null(pt.spare);
-	ck_assert(!pt_hit(&pt, 600, 1, PT_READ));
+	MUST(!pt_hit(&pt, 600, 1, PT_READ));
 	pt_fini(&pt);
 }
 END_TEST

@@ -20,13 +20,6 @@
 #define SLOT_BYTES (SLOT_PAGES * PAGE)
 #define BYTES	   (SLOTS * SLOT_BYTES)
 
-/* Check's own assertions write to a pipe each time, which leaves little of the stress. */
-#define MUST(x)                                                                          \
-	do {                                                                             \
-		if (!(x))                                                                \
-			ck_abort_msg("%s", #x);                                          \
-	} while (0)
-
 static struct odp_domain *dom;
 static struct odp_mr *mrs[3];
 static uint8_t *arena, *elsewhere;

@@ -16,6 +16,13 @@
 
 #define PAGE 4096ul
 
+/* For tight loops: Check's own assertions write to a pipe each time. */
+#define MUST(x)                                                                          \
+	do {                                                                             \
+		if (!(x))                                                                \
+			ck_abort_msg("%s", #x);                                          \
+	} while (0)
+
 /* Run a suite; the status of main() */
 static inline int util_run(Suite *s)
 {
