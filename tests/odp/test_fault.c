@@ -353,7 +353,8 @@ START_TEST(stale_entry_is_an_invalidation)
 	struct odp_access acc;
 	struct odp_counters c;
 
-	begin((struct odp_config){0}, 4, true);
+	/* by the fast path, and by the slow one */
+	begin((struct odp_config){.max_pages = _i ? 100 : 0}, 4, true);
 	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), 0);
 	os->prot[0] = SIM_RO;
 	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), 0);
@@ -641,6 +642,38 @@ START_TEST(least_recently_used_goes)
 }
 END_TEST
 
+/* Random use of pages against a list in order of use */
+START_TEST(eviction_is_a_list)
+{
+	unsigned int list[8], n = 0, seed = 5;
+	struct odp_access acc;
+
+	begin((struct odp_config){.max_pages = 8}, 16, true);
+	for (unsigned int turn = 0; turn < 2000; turn++) {
+		unsigned int page = rand_r(&seed) % 16, at = 0;
+
+		while (at < n && list[at] != page)
+			at++;
+		if (rand_r(&seed) % 8 == 0) {
+			odp_invalidate(dom, SIM_BASE + page * PAGE, PAGE);
+			if (at < n)
+				memmove(&list[at], &list[at + 1],
+					(--n - at) * sizeof(list[0]));
+			continue;
+		}
+		ck_assert_int_eq(read_at(page, PAGE, 0, &acc), 0);
+		ck_assert_int_eq(acc.faulted, at == n);
+		if (at == n && n == 8)
+			at = 0; /* the oldest goes */
+		else if (at == n)
+			n++;
+		memmove(&list[at], &list[at + 1], (n - 1 - at) * sizeof(list[0]));
+		list[n - 1] = page;
+	}
+	end();
+}
+END_TEST
+
 START_TEST(access_larger_than_the_bound)
 {
 	struct odp_access acc;
@@ -856,7 +889,7 @@ int main(void)
 	tcase_add_test(tc, race_repeats_the_fault);
 	tcase_add_test(tc, race_without_end_fails);
 	tcase_add_test(tc, race_with_a_new_mapping);
-	tcase_add_test(tc, stale_entry_is_an_invalidation);
+	tcase_add_loop_test(tc, stale_entry_is_an_invalidation, 0, 2);
 	tcase_add_test(tc, invalidate_finds_its_mrs);
 	tc = tcase(s, "models");
 	tcase_add_loop_test(tc, deferred_until_ready, 0, ODP_FAULT_MODELS);
@@ -871,6 +904,7 @@ int main(void)
 	tcase_add_test(tc, script_comes_and_goes_at_run_time);
 	tc = tcase(s, "tables");
 	tcase_add_test(tc, least_recently_used_goes);
+	tcase_add_test(tc, eviction_is_a_list);
 	tcase_add_loop_test(tc, access_larger_than_the_bound, 0, 2);
 	tcase_add_test(tc, bound_has_a_bound);
 	tcase_add_test(tc, snapshot_takes_what_is_there);
