@@ -83,6 +83,7 @@ enum sim_kind {
 	SIM_ODP,     /* RC over memory that faults and is invalidated at any access */
 	SIM_VANISH,  /* RC over memory that goes away for good */
 	SIM_ERROR,   /* RC with one operation that must fail in one known way */
+	SIM_RECOVER, /* one packet is lost: it is made up for without a timeout */
 	SIM_RETRY,   /* a peer that is not there: RETRY_EXC */
 	SIM_RNR,     /* a receive WQE that never comes: RNR_RETRY_EXC */
 	SIM_MW,	     /* memory windows: bind, use, invalidate */
@@ -312,7 +313,7 @@ struct sim_qp {
 	uint32_t may, may_recv;
 	bool may_flush, errored, lost;
 	struct sim_wire *wire;
-	uint64_t error_at;
+	uint64_t error_at, done_at; /* the first error, the last completion */
 	uint32_t error_status;
 	bool recv_error; /* a receive WQE completed in error, not flushed */
 	uint32_t flushed, received;
@@ -395,7 +396,11 @@ struct sim_world {
 	uint8_t *disturbed; /* hash of (QPN, PSN, direction) -> disturbances */
 
 	uint64_t pkts, lost, duped, wcs, ops_ok, faults_seen;
-	uint32_t cqe;	    /* of the hosts' CQs */
+	uint32_t cqe;			  /* of the hosts' CQs */
+	bool no_resend;			  /* nothing is lost and nobody is late */
+	uint64_t drop_nr;		  /* the packet of this number is lost, 0: none */
+	uint64_t dropped_at, followed_at; /* it, and the next one of its sender */
+	uint32_t dropped_from;
 	bool anything_goes; /* the model has no opinion */
 	void (*mutate)(struct sim_host *dst, struct net_path *path, uint8_t *data,
 		       uint32_t *len);

@@ -37,6 +37,7 @@ KIND_TEST(shared_receive_queues_serve_all_their_qps_and_tell_their_limit, SIM_SR
 KIND_TEST(odp_faults_and_invalidations_at_any_access_keep_data_right, SIM_ODP)
 KIND_TEST(memory_that_vanishes_ends_in_the_right_errors, SIM_VANISH)
 KIND_TEST(each_wrong_request_fails_with_its_status_on_both_sides, SIM_ERROR)
+KIND_TEST(one_lost_packet_is_made_up_for_without_a_timeout, SIM_RECOVER)
 KIND_TEST(retry_exhaustion_ends_in_retry_exc_after_the_right_time, SIM_RETRY)
 KIND_TEST(rnr_exhaustion_ends_in_rnr_retry_exc_and_spares_the_responder, SIM_RNR)
 KIND_TEST(memory_windows_open_and_close, SIM_MW)
@@ -93,6 +94,7 @@ static Suite *suite(void)
 		       shared_receive_queues_serve_all_their_qps_and_tell_their_limit);
 	tcase_add_test(rel, odp_faults_and_invalidations_at_any_access_keep_data_right);
 	tcase_add_test(rel, memory_windows_open_and_close);
+	tcase_add_test(rel, one_lost_packet_is_made_up_for_without_a_timeout);
 	tcase_add_test(rel, atomics_are_executed_exactly_once);
 	tcase_add_test(rel, a_drained_send_queue_rests_and_resumes);
 	tcase_add_test(rel,

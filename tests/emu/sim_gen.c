@@ -652,9 +652,11 @@ struct sim_qp *gen_qp(struct sim_host *h, enum ibv_qp_type type, bool srq)
 	q->mtu = 256u << sim_below(&w->rng, 5);
 	draw_attrs(w, q);
 	w->nqps++;
-	if (sim_qp_create(h, q, sim_range(&w->rng, 1, 64),
-			  w->kind == SIM_RNR ? SIM_RECVS
-					     : sim_range(&w->rng, 1, SIM_RECVS)))
+	if (sim_qp_create(h, q,
+			  w->kind == SIM_RECOVER ? SIM_OPS : sim_range(&w->rng, 1, 64),
+			  w->kind == SIM_RNR || w->kind == SIM_RECOVER
+			      ? SIM_RECVS
+			      : sim_range(&w->rng, 1, SIM_RECVS)))
 		return NULL;
 	return q;
 }

@@ -13,12 +13,12 @@
 #define LONG_ENOUGH (3600ull * 1000 * MS) /* virtual */
 
 static const char *const kind_names[SIM_KINDS] = {
-    [SIM_RC] = "rc",	   [SIM_UC] = "uc",	    [SIM_UD] = "ud",
-    [SIM_SRQ] = "srq",	   [SIM_ODP] = "odp",	    [SIM_VANISH] = "vanish",
-    [SIM_ERROR] = "error", [SIM_RETRY] = "retry",   [SIM_RNR] = "rnr",
-    [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic", [SIM_SQD] = "sqd",
-    [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	    [SIM_GARBAGE] = "garbage",
-    [SIM_WQE] = "wqe",
+    [SIM_RC] = "rc",	   [SIM_UC] = "uc",	      [SIM_UD] = "ud",
+    [SIM_SRQ] = "srq",	   [SIM_ODP] = "odp",	      [SIM_VANISH] = "vanish",
+    [SIM_ERROR] = "error", [SIM_RETRY] = "retry",     [SIM_RNR] = "rnr",
+    [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic",   [SIM_SQD] = "sqd",
+    [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	      [SIM_GARBAGE] = "garbage",
+    [SIM_WQE] = "wqe",	   [SIM_RECOVER] = "recover",
 };
 
 const char *sim_kind_name(enum sim_kind kind)
@@ -161,6 +161,18 @@ static void start(struct sim_world *w, uint64_t late)
 
 /* --- rc, odp --- */
 
+/* A clean network, and all receives are posted before the first message */
+static bool nothing_can_go_wrong(struct sim_world *w)
+{
+	const struct sim_net_cfg *n = &w->net;
+
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		if (w->qp[i].rq.next != w->qp[i].rq.n)
+			return false;
+	}
+	return !n->loss && !n->corrupt && !n->dup && !n->reorder;
+}
+
 static void kind_rc(struct sim_world *w)
 {
 	bool odp = w->kind == SIM_ODP;
@@ -169,6 +181,7 @@ static void kind_rc(struct sim_world *w)
 	    !draw_programs(w) || !gen_connect(w))
 		return;
 	start(w, 2 * MS);
+	w->no_resend = !odp && nothing_can_go_wrong(w);
 	if (odp)
 		gen_moves(w, 5 * MS, sim_below(&w->rng, 40));
 	judge(w);
@@ -780,13 +793,75 @@ static void kind_retry(struct sim_world *w)
 	finish(w);
 }
 
+/* --- recover --- */
+
+static void kind_recover(struct sim_world *w)
+{
+	uint64_t t0 = w->now, timeout;
+	struct sim_qp *q, *p;
+
+	gen_net(w, true);
+	gen_mem(w, false);
+	if (!gen_hosts(w, 2) || !gen_pair(w, &w->host[0], &w->host[1], IBV_QPT_RC, false))
+		return;
+	q = &w->qp[0];
+	p = &w->qp[1];
+	q->timeout = 16; /* 268 ms */
+	gen_ops(q, sim_range(&w->rng, 1, 20));
+	if (!gen_recvs(p, 0) || !gen_connect(w))
+		return;
+	p->rq.credit = p->rq.n;
+	q->credit = q->n;
+	w->drop_nr = sim_range(&w->rng, 1, 2 * q->n);
+	sim_program_print(w);
+	sim_rq_push(&p->rq);
+	sim_qp_push(q);
+	settle(w);
+	/* what follows a lost packet betrays it: NAK, implied NAK, or coalesced ACK */
+	timeout = 4096ull << q->timeout;
+	if (w->followed_at && w->followed_at - w->dropped_at < timeout / 2 &&
+	    q->done_at - t0 > timeout)
+		sim_fail(w, "one packet was lost, and it took %llu us to recover",
+			 (unsigned long long)(q->done_at - t0) / 1000);
+	finish(w);
+}
+
 /* --- rnr --- */
+
+static void credit_recv(struct sim_world *w, void *arg, uint64_t val)
+{
+	struct sim_rq *rq = arg;
+
+	rq->credit += (uint32_t)val;
+	sim_rq_push(rq);
+}
 
 /* IBTA table 45, in 10 us */
 static const uint32_t rnr_10us[32] = {
     65536, 1,	 2,    3,    4,	   6,	  8,	 12,	16,    24,   32,
     48,	   64,	 96,   128,  192,  256,	  384,	 512,	768,   1024, 1536,
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+/* Each message waits for its receive WQE, and each comes before patience ends */
+static void rnr_in_time(struct sim_world *w)
+{
+	struct sim_qp *q = &w->qp[0], *p = &w->qp[1];
+	uint64_t at = w->now, period;
+
+	q->rnr_retry = (uint8_t)sim_range(&w->rng, 3, 6);
+	p->rnr_timer = (uint8_t)sim_range(&w->rng, 9, 16);
+	period = (q->rnr_retry - 1ull) * 10 * US * rnr_10us[p->rnr_timer];
+	for (uint32_t n = sim_range(&w->rng, 2, 12); n; n--)
+		gen_op_of(q, IBV_WR_SEND);
+	if (!gen_recvs(p, 0) || !gen_connect(w))
+		return;
+	for (uint32_t i = 0; i < p->rq.n; i++, at += period)
+		sim_at(w, at, credit_recv, &p->rq, 1);
+	q->credit = q->n;
+	sim_program_print(w);
+	sim_qp_push(q);
+	judge(w);
+}
 
 static void kind_rnr(struct sim_world *w)
 {
@@ -797,6 +872,10 @@ static void kind_rnr(struct sim_world *w)
 	if (!draw_world(w, true, false) ||
 	    !gen_pair(w, &w->host[0], &w->host[1], IBV_QPT_RC, false))
 		return;
+	if (sim_chance(&w->rng, 400)) {
+		rnr_in_time(w);
+		return;
+	}
 	q = &w->qp[0];
 	p = &w->qp[1];
 	q->rnr_retry = (uint8_t)sim_below(&w->rng, 7);
@@ -1458,6 +1537,9 @@ void sim_scenario(struct sim_world *w)
 		break;
 	case SIM_RETRY:
 		kind_retry(w);
+		break;
+	case SIM_RECOVER:
+		kind_recover(w);
 		break;
 	case SIM_RNR:
 		kind_rnr(w);

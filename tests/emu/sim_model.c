@@ -257,6 +257,7 @@ static void send_wc(struct sim_qp *q, const struct ib_uverbs_wc *wc, uint32_t i)
 		apply(q, o);
 	}
 	q->seen = i + 1;
+	q->done_at = w->now;
 	if (wc->status != IBV_WC_SUCCESS) {
 		send_failed(q, op, wc->status);
 		return;

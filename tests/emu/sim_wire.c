@@ -6,7 +6,8 @@
  *
  * requests: the PSNs of a QP have no holes; the payload of a first or middle packet is
  * the path MTU; messages are first, middle..., last or only; what is sent again under a
- * PSN is what was sent under it before (9.7.3, 9.7.5.1.4).
+ * PSN is what was sent under it before (9.7.3, 9.7.5.1.4); nothing is sent again without
+ * need.
  *
  * responses: nothing is acknowledged that has not arrived (9.7.5.1.2); acknowledges do
  * not go back; an atomic is answered alike each time.
@@ -145,6 +146,12 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 		sim_fail(q->host->w, "q%u sent psn %06x, but psn %06x was never sent",
 			 q->id, h->psn, wi->next);
 	check_lengths(q, h, flags, len);
+	if (h->se && !(flags & ROCE_F_LAST))
+		sim_fail(q->host->w, "q%u sent a solicited %s", q->id,
+			 roce_opcode_name(h->opcode));
+	if (h->psn != wi->next && q->host->w->no_resend)
+		sim_fail(q->host->w, "q%u sent psn %06x again, and nothing was lost",
+			 q->id, h->psn);
 	if (h->psn == wi->next && q->type == IBV_QPT_RC)
 		check_message(q, wi, h, flags);
 	if (!read && q->type == IBV_QPT_RC)

@@ -254,6 +254,14 @@ static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host
 	uint32_t draw = sim_below(&w->rng, 1000);
 
 	w->pkts++;
+	if (w->drop_nr == w->pkts) {
+		trace_pkt(w, from->id, to->id, "LOST", data, len);
+		w->dropped_at = w->now;
+		w->dropped_from = from->id;
+		return;
+	}
+	if (w->dropped_at && !w->followed_at && from->id == w->dropped_from)
+		w->followed_at = w->now;
 	if (w->net.jitter)
 		delay += sim_below(&w->rng, (uint32_t)w->net.jitter);
 	if (draw < w->net.loss + w->net.corrupt && may_disturb(w, data)) {
