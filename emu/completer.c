@@ -182,6 +182,48 @@ static void progress(struct tr_qp *t, uint32_t n)
 	}
 }
 
+/* --- what to tell when retries are used up ----------------------------------------- */
+
+/* The peer, where it is a QP of this process, put off requests because of page faults. */
+static bool peer_faults(const struct tr_qp *t)
+{
+	const struct emu_qp *peer = emu_qp_find(t->qp->hca, t->qp->attr.dest_qp_num);
+
+	const struct tr_qp *p = peer ? peer->tr.priv : NULL;
+
+	return p && p->resp.faults;
+}
+
+static void tell_no_answer(struct tr_qp *t)
+{
+	emu_trace(t->qp->hca,
+		  "QP 0x%06x: IBV_WC_RETRY_EXC_ERR: no answer from QP 0x%06x to PSN %u "
+		  "after %u retries (timeout %u, retry_cnt %u): %s",
+		  t->qp->qpn, t->qp->attr.dest_qp_num, t->req.una, t->qp->attr.retry_cnt,
+		  t->qp->attr.timeout, t->qp->attr.retry_cnt,
+		  peer_faults(t) ? "its memory was being faulted in (ODP)"
+				 : "it is gone, cannot be reached, or its memory was "
+				   "being faulted in (ODP)");
+}
+
+/* Does a request of this kind take a receive request? Else only memory can be missing. */
+static bool wants_receive(const struct tr_wqe *w)
+{
+	return !w || w->kind == WQE_SEND || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static void tell_not_ready(struct tr_qp *t, const struct tr_wqe *w)
+{
+	emu_trace(
+	    t->qp->hca,
+	    "QP 0x%06x: IBV_WC_RNR_RETRY_EXC_ERR: QP 0x%06x was not ready %u times: "
+	    "%sits memory was being faulted in (ODP); rnr_retry is %u, 7 would be "
+	    "for ever",
+	    t->qp->qpn, t->qp->attr.dest_qp_num, t->req.rnr_naks,
+	    wants_receive(w) && !peer_faults(t) ? "it has no receive request, or " : "",
+	    t->qp->attr.rnr_retry);
+}
+
 static void retry(struct tr_qp *t)
 {
 	struct emu_hca *hca = t->qp->hca;
@@ -189,12 +231,7 @@ static void retry(struct tr_qp *t)
 
 	if (!req->retry_left) {
 		hca->counter[EMU_CNT_RETRY_EXCEEDED]++;
-		emu_trace(
-		    hca,
-		    "QP 0x%06x: IBV_WC_RETRY_EXC_ERR: no answer from QP 0x%06x to PSN %u "
-		    "after %u retries (timeout %u, retry_cnt %u)",
-		    t->qp->qpn, t->qp->attr.dest_qp_num, req->una, t->qp->attr.retry_cnt,
-		    t->qp->attr.timeout, t->qp->attr.retry_cnt);
+		tell_no_answer(t);
 		comp_fail(t, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -278,15 +315,7 @@ static void rnr_nak(struct tr_qp *t, uint8_t timer)
 	if (t->qp->attr.rnr_retry != 7) {
 		if (!req->rnr_left) {
 			hca->counter[EMU_CNT_RNR_RETRY_EXCEEDED]++;
-			emu_trace(
-			    hca,
-			    "QP 0x%06x: IBV_WC_RNR_RETRY_EXC_ERR: QP 0x%06x was not "
-			    "ready "
-			    "%u times: it has no receive request, or its memory was "
-			    "being "
-			    "faulted in (ODP); rnr_retry is %u, 7 would be for ever",
-			    t->qp->qpn, t->qp->attr.dest_qp_num, req->rnr_naks,
-			    t->qp->attr.rnr_retry);
+			tell_not_ready(t, wqe_at_una(req));
 			comp_fail(t, IBV_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
