@@ -379,6 +379,8 @@ static int start_layers(struct engine *e, const char **what)
 		return ret;
 	*what = "helper thread";
 	engine_links_open(e);
+	if (e->opt.dir[0])
+		e->stats_fd = stats_listen(e->opt.dir);
 	return engine_helper_start(e);
 }
 
@@ -395,6 +397,8 @@ static void discard(struct engine *e)
 		odp_domain_destroy(e->odp);
 	if (e->link_fd >= 0)
 		close(e->link_fd);
+	if (e->stats_fd >= 0)
+		close(e->stats_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
 	free(e);
@@ -411,6 +415,7 @@ static struct engine *engine_start(void)
 		return NULL;
 	pthread_mutex_init(&e->lock, NULL);
 	e->link_fd = -1;
+	e->stats_fd = -1;
 	atomic_init(&e->wake_at, UINT64_MAX);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ret = e->wake_fd < 0 ? -errno : 0;
@@ -452,8 +457,10 @@ static void fork_parent(void)
 {
 	struct engine *e = engine_running();
 
-	if (e)
+	if (e) {
+		odp_domain_forked(e->odp);
 		pthread_mutex_unlock(&e->lock);
+	}
 	pthread_mutex_unlock(&start_lock);
 }
 
@@ -468,6 +475,8 @@ static void fork_child(void)
 		close(e->wake_fd);
 		if (e->link_fd >= 0)
 			close(e->link_fd);
+		if (e->stats_fd >= 0)
+			close(e->stats_fd);
 		pthread_mutex_unlock(&e->lock);
 	}
 	pthread_mutex_unlock(&start_lock);

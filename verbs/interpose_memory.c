@@ -105,8 +105,9 @@ INTERPOSE int madvise(void *addr, size_t len, int advice)
 
 	if (err)
 		return err;
+	/* userfaultfd tells of these before the kernel discards, so a racing fault may slip in. */
 	if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE)
-		invalidate(domain(false), addr, len);
+		invalidate(domain(true), addr, len);
 #ifdef MADV_PAGEOUT
 	else if (advice == MADV_PAGEOUT)
 		invalidate(domain(true), addr, len);
