@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -227,6 +228,48 @@ INTERPOSE int dup3(int fd, int to, int flags)
 
 FCNTL(fcntl)
 FCNTL(fcntl64)
+
+/* --- descriptors that come through a socket
+ * ------------------------------------------------ */
+
+static void adopt_all(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+
+	if (!msg->msg_controllen || !vfile_limit())
+		return;
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			vfile_adopt(fd);
+		}
+	}
+}
+
+INTERPOSE ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t n = REAL(recvmsg)(fd, msg, flags);
+
+	if (n >= 0)
+		adopt_all(msg);
+	return n;
+}
+
+INTERPOSE int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int max, int flags,
+		       struct timespec *timeout)
+{
+	int n = REAL(recvmmsg)(fd, msgs, max, flags, timeout);
+
+	for (int i = 0; i < n; i++)
+		adopt_all(&msgs[i].msg_hdr);
+	return n;
+}
 
 /* --- the socket that would show the host's devices
  * --------------------------------------- */

@@ -24,10 +24,13 @@ static void context_release(struct vfile *vf)
 	engine_lock(e);
 	uverbs_drop_channels(ctx);
 	uverbs_destroy_all(ctx);
-	uobject_table_fini(&ctx->objects);
-	ring_space_close(&ctx->rings);
+	/* nothing can be left; if the core keeps something, it keeps its rings */
+	if (!ctx->objects.used) {
+		uobject_table_fini(&ctx->objects);
+		ring_space_close(&ctx->rings);
+		free(ctx);
+	}
 	engine_unlock(e);
-	free(ctx);
 }
 
 static const struct vfile_ops context_ops = {

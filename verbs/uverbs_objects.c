@@ -497,15 +497,11 @@ static int xrcd_make(struct uverbs_context *ctx, const struct stat *st, struct x
 	return 0;
 }
 
-static int xrcd_put(struct xrcd *x)
+/* -EBUSY while anything is in it */
+static int xrcd_destroy(struct xrcd *x)
 {
-	int err;
+	int err = x->qps ? -EBUSY : emu_xrcd_destroy(x->emu);
 
-	if (x->refs > 1) {
-		x->refs--;
-		return 0;
-	}
-	err = x->qps ? -EBUSY : emu_xrcd_destroy(x->emu);
 	if (err)
 		return err;
 	for (struct xrcd **p = &xrcds; *p; p = &(*p)->next) {
@@ -516,6 +512,26 @@ static int xrcd_put(struct xrcd *x)
 	}
 	free(x);
 	return 0;
+}
+
+static int xrcd_put(struct xrcd *x)
+{
+	if (x->refs == 1)
+		return xrcd_destroy(x);
+	x->refs--;
+	return 0;
+}
+
+/* Domains without a handle that had to wait for what another context had in them */
+static void reap_xrcds(void)
+{
+	struct xrcd *next;
+
+	for (struct xrcd *x = xrcds; x; x = next) {
+		next = x->next;
+		if (!x->refs)
+			xrcd_destroy(x);
+	}
 }
 
 int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags, struct uobject **out)
@@ -602,6 +618,8 @@ static int destroy(struct uverbs_context *ctx, struct uobject *o,
 		event_source_fini(&ev->async);
 		rep->async = ev->async.reported;
 	}
+	if (o->type == UOBJECT_SRQ || o->type == UOBJECT_QP)
+		reap_xrcds();
 	uobject_free(&ctx->objects, o);
 	return 0;
 }
@@ -639,7 +657,13 @@ static bool destroy_type(struct uverbs_context *ctx, enum uobject_type type)
 			continue;
 		if (type == UOBJECT_QP)
 			detach_all(o);
-		some |= destroy(ctx, o, &ignored) == 0;
+		if (destroy(ctx, o, &ignored) == 0) {
+			some = true;
+		} else if (type == UOBJECT_XRCD) {
+			/* others still have QPs or SRQs in it */
+			o->xrcd->refs--;
+			uobject_free(&ctx->objects, o);
+		}
 	}
 	return some;
 }

@@ -24,11 +24,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "verbs/libc.h"
@@ -277,6 +279,22 @@ void vfile_dup(int oldfd, int newfd)
 	pthread_mutex_unlock(&table.lock);
 	if (old)
 		vfile_put(old);
+}
+
+void vfile_adopt(int fd)
+{
+	int limit = (int)vfile_limit();
+	pid_t pid = getpid();
+
+	for (int i = 0; i < limit; i++) {
+		struct vfile *vf = i == fd ? NULL : peek(i);
+
+		if (!vf || vf == &private_fd ||
+		    syscall(SYS_kcmp, pid, pid, KCMP_FILE, fd, i))
+			continue;
+		vfile_dup(i, fd);
+		return;
+	}
 }
 
 void vfile_close(int fd)

@@ -50,6 +50,9 @@ void vfile_put(struct vfile *vf);
 struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops);
 /* @newfd is now what @oldfd is (dup); or nothing, if @oldfd is no vfile */
 void vfile_dup(int oldfd, int newfd);
+/* vfile_adopt - @fd came from somewhere (SCM_RIGHTS): it is what any descriptor of the
+ * same open file is */
+void vfile_adopt(int fd);
 /* @fd is being closed (called before the real close) */
 void vfile_close(int fd);
 /* Close a descriptor that the application never got to know */

@@ -224,6 +224,34 @@ START_TEST(duplicates_and_closing)
 }
 END_TEST
 
+/* A descriptor that was sent to oneself is the same device. */
+START_TEST(through_a_socket)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int fd = open_node(), pair[2], copy;
+
+	ck_assert_int_ge(get_context(fd), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	ck_assert_int_eq(sendmsg(pair[0], &msg, 0), 1);
+	ck_assert_int_eq(recvmsg(pair[1], &msg, 0), 1);
+	memcpy(&copy, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(copy));
+	ck_assert_int_ne(copy, fd);
+	close(fd);
+	ck_assert_int_eq(get_context(copy), -EINVAL);
+	close(copy);
+}
+END_TEST
+
 START_TEST(closing_all)
 {
 	int fd = open_node();
@@ -372,6 +400,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, directories_and_links);
 	tcase_add_test(tc, attributes);
 	tcase_add_test(tc, duplicates_and_closing);
+	tcase_add_test(tc, through_a_socket);
 	tcase_add_test(tc, closing_all);
 	tcase_add_test(tc, children);
 	tcase_add_test(tc, netlink);

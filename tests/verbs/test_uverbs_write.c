@@ -318,6 +318,75 @@ START_TEST(completion_events_are_reported)
 }
 END_TEST
 
+static int open_xrcd(int f, int file, int flags, uint32_t *handle)
+{
+	struct ib_uverbs_open_xrcd cmd = {.fd = (uint32_t)file,
+					  .oflags = (uint32_t)flags};
+	struct ib_uverbs_open_xrcd_resp resp;
+	int err = util_command(f, IB_USER_VERBS_CMD_OPEN_XRCD, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+
+	*handle = resp.xrcd_handle;
+	return err;
+}
+
+static int open_qp(int f, uint32_t xrcd, uint32_t qpn, uint32_t *handle)
+{
+	struct ib_uverbs_open_qp cmd = {
+	    .pd_handle = xrcd, .qpn = qpn, .qp_type = IBV_QPT_XRC_RECV};
+	struct ib_uverbs_create_qp_resp resp;
+	int err = util_command(f, IB_USER_VERBS_CMD_OPEN_QP, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+
+	*handle = resp.qp_handle;
+	return err;
+}
+
+static int close_qp(int f, uint32_t handle)
+{
+	struct ib_uverbs_destroy_qp cmd = {.qp_handle = handle};
+	struct ib_uverbs_destroy_qp_resp resp;
+
+	return util_command(f, IB_USER_VERBS_CMD_DESTROY_QP, &cmd, sizeof(cmd), &resp,
+			    sizeof(resp));
+}
+
+/* An XRC domain and a target QP in it, shared by two contexts through a file */
+START_TEST(xrc_is_shared)
+{
+	int other_async, other = util_context(&other_async), file;
+	char name[] = "/tmp/urxe-xrcd-XXXXXX";
+	uint32_t mine, theirs, anonymous, their_qp;
+	struct qp_resp qp;
+
+	file = mkstemp(name);
+	unlink(name);
+	ck_assert_int_eq(open_xrcd(fd, file, 0, &mine), -EAGAIN);
+	ck_assert_int_eq(open_xrcd(fd, 9999, O_CREAT, &mine), -EBADF);
+	ck_assert_int_eq(open_xrcd(fd, file, O_CREAT, &mine), 0);
+	ck_assert_int_eq(open_xrcd(other, file, O_CREAT | O_EXCL, &theirs), -EINVAL);
+	ck_assert_int_eq(open_xrcd(other, file, 0, &theirs), 0);
+	ck_assert_int_eq(open_xrcd(other, -1, 0, &anonymous), 0);
+	ck_assert_int_eq(make_qp(IBV_QPT_XRC_RECV, mine, 0, &qp), 0);
+	ck_assert_int_eq(open_qp(other, anonymous, qp.base.qpn, &their_qp), -EINVAL);
+	ck_assert_int_eq(open_qp(other, theirs, qp.base.qpn + 1, &their_qp), -EINVAL);
+	ck_assert_int_eq(open_qp(other, theirs, qp.base.qpn, &their_qp), 0);
+	ck_assert_int_eq(close_qp(fd, qp.base.qp_handle), 0);
+	/* it lives as long as the other has it */
+	ck_assert_int_eq(open_qp(fd, mine, qp.base.qpn, &qp.base.qp_handle), 0);
+	ck_assert_int_eq(close_qp(fd, qp.base.qp_handle), 0);
+	ck_assert_int_eq(util_destroy(other, IB_USER_VERBS_CMD_CLOSE_XRCD, theirs), 0);
+	ck_assert_int_eq(util_destroy(fd, IB_USER_VERBS_CMD_CLOSE_XRCD, mine), -EBUSY);
+	/* the first context goes before the last user of its domain */
+	util_close(fd);
+	util_close(async);
+	ck_assert_int_eq(close_qp(other, their_qp), 0);
+	ck_assert_int_eq(open_xrcd(other, file, 0, &theirs), -EAGAIN);
+	fd = other;
+	async = other_async;
+}
+END_TEST
+
 START_TEST(extended_query_device)
 {
 	struct {
@@ -502,6 +571,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, answers_of_the_provider_are_asked_for);
 	tcase_add_test(tc, a_closed_context_leaves_nothing);
 	tcase_add_test(tc, completion_events_are_reported);
+	tcase_add_test(tc, xrc_is_shared);
 	tcase_add_test(tc, extended_query_device);
 	tcase_add_loop_test(tc, noise, 0, 4);
 }
