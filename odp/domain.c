@@ -428,6 +428,7 @@ static void info_read(const struct odp_mr *mr, struct odp_mr_info *info)
 	memcpy(info->name, mr->name, sizeof(info->name));
 	info->addr = mr->addr;
 	info->length = mr->length;
+	info->iova = mr->iova;
 	info->on_demand = mr->demand;
 	info->implicit = mr->implicit;
 	info->live = true;
@@ -541,6 +542,7 @@ void odp_domain_each(struct odp_domain *dom,
 	for (size_t i = 0; i < n; i++) {
 		dom_lock(dom);
 		info_read(all[i], &info);
+		info.mr = all[i];
 		dom_unlock(dom);
 		fn(arg, &info);
 		odp_mr_put(all[i]);

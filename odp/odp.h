@@ -265,12 +265,17 @@ void odp_mr_reset_counters(struct odp_mr *mr);
 /* All live MRs, the totals, and what is kept of MRs that are gone */
 void odp_domain_reset_counters(struct odp_domain *dom);
 
-/* struct odp_mr_info - what stats show of an MR */
+/*
+ * struct odp_mr_info - what stats show of an MR
+ * @mr:	itself, valid during the callback of odp_domain_each(); NULL when it is gone
+ */
 struct odp_mr_info {
+	struct odp_mr *mr;
 	uint32_t key;
 	char name[32];
 	uintptr_t addr;
 	size_t length;
+	uint64_t iova;
 	bool on_demand, implicit, live;
 	uint32_t page_size;
 	uint64_t pages_cached;

@@ -32,13 +32,21 @@ static int make_in(struct session *s, const char *parent)
 }
 
 /* Memory file systems first: the tree has some hundred files. */
+const char *const *session_parents(void)
+{
+	static const char *parents[SESSION_PARENTS] = {NULL, "/dev/shm", "/tmp"};
+
+	parents[0] = getenv("XDG_RUNTIME_DIR");
+	return parents;
+}
+
 static int make_somewhere(struct session *s)
 {
-	const char *const parents[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+	const char *const *parents = session_parents();
 	int err = -ENOENT;
 
-	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
-		if (!parents[i] || !*parents[i])
+	for (size_t i = 0; i < SESSION_PARENTS; i++) {
+		if (!parents[i])
 			continue;
 		err = make_in(s, parents[i]);
 		if (!err)

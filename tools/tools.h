@@ -28,7 +28,7 @@ struct command {
 	void (*help)(FILE *out);
 };
 
-extern const struct command command_run, command_doctor;
+extern const struct command command_run, command_stat, command_doctor;
 
 /* One line "urxe: ..." on stderr; returns EXIT_USAGE */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -46,6 +46,9 @@ struct session {
 /* session_create - 0, or -errno with a line on stderr */
 int session_create(struct session *s);
 void session_remove(const struct session *s);
+/* session_parents - directories that a session may be in; some may be NULL */
+#define SESSION_PARENTS 3
+const char *const *session_parents(void);
 /*
  * session_linger - remove the directory when the last process that has it in its
  * environment is gone; does not block (a process of its own waits)

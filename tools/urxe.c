@@ -8,6 +8,7 @@
 
 static const struct command *const commands[] = {
     &command_run,
+    &command_stat,
     &command_doctor,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -17,6 +17,7 @@
  * @lock:	serialises all of the core: hca, port, cm
  * @wake_fd:	eventfd that wakes the helper
  * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
+ * @stats_fd:	readable when `urxe stat` asks, -1 outside of a session
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
@@ -36,6 +37,7 @@ struct engine {
 	pthread_t helper;
 	int wake_fd;
 	int link_fd;
+	int stats_fd;
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;

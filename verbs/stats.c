@@ -14,15 +14,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAP_CELLS  64	/* characters of a page map */
+#define CELL_PAGES 1024 /* pages looked at for one of them */
+
+/*
+ * struct region - a line of the report
+ * @map:	its page table from outside; empty if it has none
+ */
+struct region {
+	struct odp_mr_info info;
+	char map[MAP_CELLS + 1];
+};
+
 /*
  * struct report - what there is to tell
- * @mr:		the regions worth a line
+ * @mr:		the regions
  * @n_mr, @max_mr: how many, and how many there is room for
  * @pinned, @pinned_bytes: live regions that are not on-demand
  * @total:	all on-demand regions there ever were
  */
 struct report {
-	struct odp_mr_info *mr;
+	struct region *mr;
 	size_t n_mr, max_mr;
 	size_t pinned;
 	uint64_t pinned_bytes;
@@ -71,6 +83,46 @@ static uint64_t faults(const struct odp_counters *c)
 
 /* --- collecting ------------------------------------------------------------ */
 
+/* One character for @n pages: capital if all are there */
+static char cell(const uint8_t *pages, size_t n)
+{
+	size_t there = 0;
+	uint8_t any = 0;
+	char c;
+
+	for (size_t i = 0; i < n; i++) {
+		there += pages[i] != 0;
+		any |= pages[i];
+	}
+	if (!there)
+		return '.';
+	c = any & 4 ? 'p' : any & 2 ? 'w' : 'r'; /* bits of odp_mr_page_map() */
+	return there == n ? (char)(c - 'a' + 'A') : c;
+}
+
+/* Of a large region each cell shows its first pages only. */
+static void draw_map(const struct odp_mr_info *info, char map[MAP_CELLS + 1])
+{
+	uint64_t first, pages, per_cell;
+	uint8_t buf[CELL_PAGES];
+	size_t n = 0;
+
+	map[0] = '\0';
+	if (!info->mr || !info->on_demand || info->implicit || !info->length)
+		return;
+	first = info->addr / info->page_size;
+	pages = (info->addr + info->length - 1) / info->page_size - first + 1;
+	per_cell = (pages + MAP_CELLS - 1) / MAP_CELLS;
+	for (uint64_t p = 0; p < pages && n < MAP_CELLS; p += per_cell) {
+		uint64_t off = p ? (first + p) * info->page_size - info->addr : 0;
+		size_t want = per_cell < CELL_PAGES ? per_cell : CELL_PAGES;
+		size_t got = odp_mr_page_map(info->mr, info->iova + off, buf, want);
+
+		map[n++] = cell(buf, got);
+	}
+	map[n] = '\0';
+}
+
 static void collect_mr(void *arg, const struct odp_mr_info *info)
 {
 	struct report *r = arg;
@@ -81,14 +133,16 @@ static void collect_mr(void *arg, const struct odp_mr_info *info)
 	}
 	if (r->n_mr == r->max_mr) {
 		size_t max = r->max_mr ? 2 * r->max_mr : 64;
-		struct odp_mr_info *mr = realloc(r->mr, max * sizeof(*mr));
+		struct region *mr = realloc(r->mr, max * sizeof(*mr));
 
 		if (!mr)
 			return; /* the totals still tell */
 		r->mr = mr;
 		r->max_mr = max;
 	}
-	r->mr[r->n_mr++] = *info;
+	r->mr[r->n_mr].info = *info;
+	draw_map(info, r->mr[r->n_mr].map);
+	r->n_mr++;
 }
 
 static void collect(struct engine *e, struct report *r)
@@ -211,9 +265,9 @@ static void text_regions(const struct report *r, FILE *out)
 	fprintf(out, "  %-20s %10s %9s %9s %11s %12s %12s\n", "", "", "faults", "faulted",
 		"prefetched", "invalidated", "from cache");
 	for (size_t i = 0; i < r->n_mr && shown < TEXT_MRS; i++) {
-		if (!r->mr[i].on_demand)
+		if (!r->mr[i].info.on_demand)
 			continue;
-		text_mr(out, &r->mr[i]);
+		text_mr(out, &r->mr[i].info);
 		shown++;
 	}
 	if (shown < on_demand)
@@ -224,7 +278,7 @@ static void text_regions(const struct report *r, FILE *out)
 static bool any_on_demand(const struct report *r)
 {
 	for (size_t i = 0; i < r->n_mr; i++)
-		if (r->mr[i].on_demand)
+		if (r->mr[i].info.on_demand)
 			return true;
 	return r->total.prefetches || faults(&r->total);
 }
@@ -294,8 +348,10 @@ static void json_counters(FILE *out, const char *indent, const struct odp_counte
 	putc('\n', out);
 }
 
-static void json_mr(FILE *out, const struct odp_mr_info *mr)
+static void json_mr(FILE *out, const struct region *region)
 {
+	const struct odp_mr_info *mr = &region->info;
+
 	fprintf(out, "    {\n      \"key\": %" PRIu32 ",\n      \"name\": ", mr->key);
 	json_string(out, mr->name);
 	fprintf(out, ",\n      \"kind\": \"%s\",\n",
@@ -309,6 +365,8 @@ static void json_mr(FILE *out, const struct odp_mr_info *mr)
 		"      \"page_size\": %" PRIu32 ",\n      \"pages_cached\": %" PRIu64
 		",\n",
 		mr->page_size, mr->pages_cached);
+	if (region->map[0])
+		fprintf(out, "      \"page_map\": \"%s\",\n", region->map);
 	json_counters(out, "      ", &mr->counters);
 	fprintf(out, "    }");
 }

@@ -24,4 +24,12 @@ void stats_report(struct engine *e, const char *spec, FILE *fallback);
 void stats_json(struct engine *e, FILE *out);
 void stats_text(struct engine *e, FILE *out);
 
+/*
+ * stats_listen - begin to be seen by `urxe stat`, which looks into the session directory
+ * @dir. A descriptor that is readable when somebody asks, or -errno
+ */
+int stats_listen(const char *dir);
+/* stats_answer - answer one who asked; never waits */
+void stats_answer(struct engine *e, int listener);
+
 #endif
