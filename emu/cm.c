@@ -107,8 +107,7 @@ static uint8_t ack_timeout(uint8_t delay, uint8_t lifetime)
 	return t < 31 ? t : 31;
 }
 
-/* --- life
- * --------------------------------------------------------------------------------- */
+/* --- life --- */
 
 int emu_cm_create(const struct emu_cm_cfg *cfg, const struct emu_cm_ops *ops, void *arg,
 		  struct emu_cm **out)
@@ -177,8 +176,26 @@ enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c)
 	return c->qp_type;
 }
 
-/* --- sending
- * ------------------------------------------------------------------------------ */
+/* --- states --- */
+
+/* States in which the peer relies on us and has no timer that would tell it that we are
+ * gone */
+static bool relied_on(enum emu_cm_state s)
+{
+	return s == EMU_CM_REP_SENT || s == EMU_CM_MRA_REP_RCVD || s == EMU_CM_REP_RCVD ||
+	       s == EMU_CM_MRA_REP_SENT || s == EMU_CM_ESTABLISHED;
+}
+
+static void set_state(struct emu_cm_conn *c, enum emu_cm_state state)
+{
+	bool tell = relied_on(c->state) || relied_on(state);
+
+	c->state = state;
+	if (tell && c->cm->ops->changed)
+		c->cm->ops->changed(c->cm->arg, c);
+}
+
+/* --- sending --- */
 
 static void send_again(struct emu_cm_conn *c)
 {
@@ -228,7 +245,7 @@ static void send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
 static void expect_answer(struct emu_cm_conn *c, enum emu_cm_state state,
 			  uint64_t timeouts)
 {
-	c->state = state;
+	set_state(c, state);
 	c->rto = FIRST_RTO < c->base ? FIRST_RTO : c->base;
 	c->give_up = c->cm->now + c->base * timeouts;
 	cm_conn_arm(c, c->cm->now + c->rto);
@@ -259,13 +276,12 @@ static int copy_priv(struct cm_msg *m, const void *priv, uint32_t len)
 	return 0;
 }
 
-/* --- ends
- * --------------------------------------------------------------------------------- */
+/* --- ends --- */
 
 /* Nothing more comes from the protocol. Frees it if nobody owns it. */
 static void become_idle(struct emu_cm_conn *c)
 {
-	c->state = EMU_CM_IDLE;
+	set_state(c, EMU_CM_IDLE);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	cm_conn_unindex_qp(c);
 	if (!c->owned)
@@ -276,7 +292,7 @@ static void enter_timewait(struct emu_cm_conn *c)
 {
 	uint64_t wait = cm_time(c->ack_timeout);
 
-	c->state = EMU_CM_TIMEWAIT;
+	set_state(c, EMU_CM_TIMEWAIT);
 	cm_conn_unindex_qp(c);
 	cm_conn_arm(c, c->cm->now + (wait < TIMEWAIT_MAX ? wait : TIMEWAIT_MAX));
 }
@@ -284,7 +300,7 @@ static void enter_timewait(struct emu_cm_conn *c)
 /* Remember c->mad, the answer, for duplicates of what it answered. */
 static void enter_answered(struct emu_cm_conn *c)
 {
-	c->state = EMU_CM_ANSWERED;
+	set_state(c, EMU_CM_ANSWERED);
 	cm_conn_unindex_qp(c);
 	cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
 }
@@ -319,8 +335,7 @@ static void send_drep(struct emu_cm_conn *c)
 	enter_timewait(c);
 }
 
-/* --- asking
- * ------------------------------------------------------------------------------- */
+/* --- asking --- */
 
 static void conn_from_req(struct emu_cm_conn *c, const struct emu_cm_req *r)
 {
@@ -437,15 +452,14 @@ int emu_cm_sidr_ask(struct emu_cm *cm, const struct emu_cm_port *port, void *coo
 	return 0;
 }
 
-/* --- answering
- * ---------------------------------------------------------------------------- */
+/* --- answering --- */
 
 void emu_cm_delay(struct emu_cm_conn *c)
 {
 	if (c->state == EMU_CM_REQ_RCVD)
-		c->state = EMU_CM_MRA_REQ_SENT;
+		set_state(c, EMU_CM_MRA_REQ_SENT);
 	else if (c->state == EMU_CM_REP_RCVD)
-		c->state = EMU_CM_MRA_REP_SENT;
+		set_state(c, EMU_CM_MRA_REP_SENT);
 }
 
 int emu_cm_reply(struct emu_cm_conn *c, const struct emu_cm_rep *r)
@@ -487,7 +501,7 @@ int emu_cm_rtu(struct emu_cm_conn *c)
 	if (c->state != EMU_CM_REP_RCVD && c->state != EMU_CM_MRA_REP_SENT)
 		return -EINVAL;
 	send_msg(c, &m);
-	c->state = EMU_CM_ESTABLISHED;
+	set_state(c, EMU_CM_ESTABLISHED);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	resend_if_told(c);
 	return 0;
@@ -544,7 +558,7 @@ int emu_cm_established(struct emu_cm_conn *c)
 		return 0;
 	if (c->state != EMU_CM_REP_SENT && c->state != EMU_CM_MRA_REP_RCVD)
 		return -EINVAL;
-	c->state = EMU_CM_ESTABLISHED;
+	set_state(c, EMU_CM_ESTABLISHED);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	emit(c, EMU_CM_EV_ESTABLISHED, NULL);
 	return 0;
@@ -569,8 +583,7 @@ int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32
 	return 0;
 }
 
-/* --- release
- * ------------------------------------------------------------------------------ */
+/* --- release --- */
 
 /* What the peer of a connection that vanishes now should be told; false: nothing */
 static bool last_words(const struct emu_cm_conn *c, struct cm_msg *m)
@@ -589,12 +602,12 @@ static bool last_words(const struct emu_cm_conn *c, struct cm_msg *m)
 	case EMU_CM_MRA_REQ_SENT:
 	case EMU_CM_REP_RCVD:
 	case EMU_CM_MRA_REP_SENT:
-	case EMU_CM_REP_SENT:
-	case EMU_CM_MRA_REP_RCVD:
 		m->rej = (struct cm_rej){.answered = c->passive ? CM_ANSWERED_REQ
 								: CM_ANSWERED_REP,
 					 .reason = CM_REJ_CONSUMER};
 		return true;
+	case EMU_CM_REP_SENT: /* the peer may have taken it for established */
+	case EMU_CM_MRA_REP_RCVD:
 	case EMU_CM_ESTABLISHED:
 	case EMU_CM_DREQ_SENT:
 		*m = (struct cm_msg){.attr = CM_DREQ,
@@ -619,7 +632,7 @@ bool emu_cm_farewell(const struct emu_cm_conn *c, struct net_path *path,
 {
 	struct cm_msg m;
 
-	if (!last_words(c, &m))
+	if (!relied_on(c->state) || !last_words(c, &m))
 		return false;
 	*path = c->path;
 	cm_mad_build(mad, &m);
@@ -643,9 +656,12 @@ void emu_cm_release(struct emu_cm_conn *c)
 		send_once(c, &m);
 		cm_conn_free(c);
 		break;
+	case EMU_CM_REP_SENT: /* the peer may have taken it for established */
+	case EMU_CM_MRA_REP_RCVD:
+		send_dreq(c, ORPHAN_TIMEOUTS);
+		break;
 	case EMU_CM_ESTABLISHED:
-		/* An XRC target QP may be shared; its end is not the connection's (12.9).
-		 */
+		/* An XRC target QP may be shared: its end is not the connection's. */
 		if (c->qp_type == IBV_QPT_XRC_RECV)
 			become_idle(c);
 		else
@@ -672,8 +688,29 @@ void emu_cm_release(struct emu_cm_conn *c)
 	}
 }
 
-/* --- receiving: REQ
- * ----------------------------------------------------------------------- */
+/* --- small things --- */
+
+uint32_t emu_cm_remote_id(const struct emu_cm_conn *c)
+{
+	return c->remote_id;
+}
+
+const struct net_ip *emu_cm_peer(const struct emu_cm_conn *c)
+{
+	return &c->path.dst;
+}
+
+void emu_cm_set_tag(struct emu_cm_conn *c, uint32_t tag)
+{
+	c->tag = tag;
+}
+
+uint32_t emu_cm_tag(const struct emu_cm_conn *c)
+{
+	return c->tag;
+}
+
+/* --- receiving: REQ --- */
 
 static void refuse_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
 			     const struct net_path *path, const struct cm_msg *to,
@@ -742,7 +779,7 @@ static void conn_from_peer(struct emu_cm_conn *c, const struct cm_msg *m,
 	const struct cm_req *r = &m->req;
 
 	c->passive = true;
-	c->state = EMU_CM_REQ_RCVD;
+	set_state(c, EMU_CM_REQ_RCVD);
 	c->remote_id = m->local_id;
 	c->peer_guid_be = r->ca_guid_be;
 	c->remote_qpn = r->qpn;
@@ -807,8 +844,7 @@ static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	}
 }
 
-/* --- receiving: the others
- * ---------------------------------------------------------------- */
+/* --- receiving: the others --- */
 
 static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
 {
@@ -816,11 +852,11 @@ static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
 
 	if ((c->state == EMU_CM_REQ_SENT || c->state == EMU_CM_MRA_REQ_RCVD) &&
 	    m->mra.answered == CM_ANSWERED_REQ) {
-		c->state = EMU_CM_MRA_REQ_RCVD;
+		set_state(c, EMU_CM_MRA_REQ_RCVD);
 		c->remote_id = m->local_id;
 	} else if ((c->state == EMU_CM_REP_SENT || c->state == EMU_CM_MRA_REP_RCVD) &&
 		   m->mra.answered == CM_ANSWERED_REP) {
-		c->state = EMU_CM_MRA_REP_RCVD;
+		set_state(c, EMU_CM_MRA_REP_RCVD);
 	} else {
 		return;
 	}
@@ -855,7 +891,6 @@ static void rx_rep(struct emu_cm_conn *c, const struct cm_msg *m)
 		rx_dup_rep(c, m);
 		return;
 	}
-	c->state = EMU_CM_REP_RCVD;
 	c->told = false;
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	c->remote_id = m->local_id;
@@ -869,6 +904,7 @@ static void rx_rep(struct emu_cm_conn *c, const struct cm_msg *m)
 	    ack_timeout(m->rep.ack_delay, c->ack_timeout ? c->ack_timeout - 1 : 0);
 	old = cm_conn_find_qp(c->cm, c->peer_guid_be, c->remote_qpn, c);
 	cm_conn_index_qp(c);
+	set_state(c, EMU_CM_REP_RCVD);
 	if (old && old->state == EMU_CM_ESTABLISHED && old->qp_type == IBV_QPT_RC)
 		send_dreq(old, old->max_retries + 1u);
 	emit(c, EMU_CM_EV_REP, m);
@@ -879,7 +915,7 @@ static void rx_rtu(struct emu_cm_conn *c, const struct cm_msg *m)
 {
 	if (c->state != EMU_CM_REP_SENT && c->state != EMU_CM_MRA_REP_RCVD)
 		return;
-	c->state = EMU_CM_ESTABLISHED;
+	set_state(c, EMU_CM_ESTABLISHED);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	emit(c, EMU_CM_EV_ESTABLISHED, m);
 }
@@ -915,9 +951,11 @@ static void rx_dreq(struct emu_cm_conn *c, const struct cm_msg *m)
 	case EMU_CM_ESTABLISHED:
 	case EMU_CM_REP_SENT:
 	case EMU_CM_MRA_REP_RCVD:
+	case EMU_CM_REP_RCVD: /* the peer replied and is gone before the owner agreed */
+	case EMU_CM_MRA_REP_SENT:
 	case EMU_CM_DREQ_SENT:
 		c->tid = m->tid;
-		c->state = EMU_CM_DREQ_RCVD;
+		set_state(c, EMU_CM_DREQ_RCVD);
 		cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 		emit(c, EMU_CM_EV_DREQ, m);
 		/* Nobody will agree any more, or has done so by asking himself. */
@@ -956,7 +994,7 @@ static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	if (!c)
 		return;
 	c->passive = true;
-	c->state = EMU_CM_SIDR_REQ_RCVD;
+	set_state(c, EMU_CM_SIDR_REQ_RCVD);
 	c->qp_type = IBV_QPT_UD;
 	c->remote_id = m->local_id;
 	c->tid = m->tid;
@@ -1079,8 +1117,22 @@ void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
 	}
 }
 
-/* --- time
- * --------------------------------------------------------------------------------- */
+/* The peer sends nothing any more; play what it would have sent. */
+void emu_cm_peer_gone(struct emu_cm_conn *c)
+{
+	struct cm_msg m = {.attr = CM_REJ,
+			   .local_id = c->remote_id,
+			   .remote_id = c->local_id,
+			   .tid = c->tid,
+			   .rej = {.reason = CM_REJ_CONSUMER}};
+
+	if (c->state == EMU_CM_ESTABLISHED || c->state == EMU_CM_DREQ_SENT)
+		rx_dreq(c, &m);
+	else
+		rx_rej(c, &m);
+}
+
+/* --- time --- */
 
 static void no_answer(struct emu_cm_conn *c)
 {
@@ -1153,11 +1205,11 @@ static void due(struct emu_cm_conn *c)
 		break;
 	case EMU_CM_MRA_REQ_RCVD:
 		/* The time that the peer asked for is over: back to asking. */
-		c->state = EMU_CM_REQ_SENT;
+		set_state(c, EMU_CM_REQ_SENT);
 		repeat(c);
 		break;
 	case EMU_CM_MRA_REP_RCVD:
-		c->state = EMU_CM_REP_SENT;
+		set_state(c, EMU_CM_REP_SENT);
 		repeat(c);
 		break;
 	default:
@@ -1178,8 +1230,7 @@ uint64_t emu_cm_run(struct emu_cm *cm)
 	return EMU_CM_NO_DEADLINE;
 }
 
-/* --- QP attributes
- * ------------------------------------------------------------------------ */
+/* --- QP attributes --- */
 
 static bool may_init(enum emu_cm_state s)
 {

@@ -92,6 +92,8 @@ enum emu_cm_event_type {
  *		emu_cm_set_cookie() called), -ENOENT nobody listens, -ENOMEM not now
  *(nothing is answered, the peer tries again), else refused as by the consumer
  * @event:	something happened to a connection with a cookie
+ * @changed:	what emu_cm_farewell() says may be another thing now; also called when the
+ *		connection ends
  */
 struct emu_cm_ops {
 	void (*tx)(void *arg, void *dev, const struct net_path *path,
@@ -100,6 +102,7 @@ struct emu_cm_ops {
 		       const struct cm_msg *msg, const struct net_path *path);
 	void (*event)(void *arg, void *cookie, enum emu_cm_event_type type,
 		      const struct cm_msg *msg);
+	void (*changed)(void *arg, struct emu_cm_conn *conn);
 };
 
 /*
@@ -208,11 +211,22 @@ enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c);
 int emu_cm_qp_attr(const struct emu_cm_conn *c, struct ibv_qp_attr *attr, int *mask);
 
 /*
- * emu_cm_farewell - the DREQ that tells the peer of @c that this process is gone; what
- * somebody else may send for it after its death. False when there is nothing to say.
+ * emu_cm_farewell - what the peer of @c should be told when this process is gone, for
+ * somebody else to send: a DREQ or a REJ. False: nothing, its own timers will do.
  */
 bool emu_cm_farewell(const struct emu_cm_conn *c, struct net_path *path,
 		     uint8_t mad[CM_MAD_LEN]);
+/*
+ * emu_cm_peer_gone - the peer's process has ended without a word, as if it had sent what
+ * a process that ends sends
+ */
+void emu_cm_peer_gone(struct emu_cm_conn *c);
+/* The peer's communication ID, 0 where it is not known; and its address */
+uint32_t emu_cm_remote_id(const struct emu_cm_conn *c);
+const struct net_ip *emu_cm_peer(const struct emu_cm_conn *c);
+/* A number that the owner keeps with a connection; 0 at first */
+void emu_cm_set_tag(struct emu_cm_conn *c, uint32_t tag);
+uint32_t emu_cm_tag(const struct emu_cm_conn *c);
 /* Call @fn for each connection. */
 void emu_cm_for_each(struct emu_cm *cm, void (*fn)(void *arg, struct emu_cm_conn *c),
 		     void *arg);

@@ -64,6 +64,7 @@ struct emu_cm {
  * @give_up:	when there is no hope left
  * @resends:	repetitions of a refusal that are left
  * @heap_pos:	1 + position in the heap; 0: no deadline
+ * @tag:	the owner's
  * @mad:	the last message, for repetition
  */
 struct emu_cm_conn {
@@ -92,6 +93,7 @@ struct emu_cm_conn {
 	uint64_t base, rto, give_up;
 	uint64_t deadline;
 	uint32_t heap_pos;
+	uint32_t tag;
 	struct cm_link id_link, peer_link, qp_link;
 	uint8_t mad[CM_MAD_LEN];
 };

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdatomic.h>
@@ -43,8 +44,7 @@
 #define OPTLEN_MAX   4096
 #define PATH_PRIMARY (IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL)
 
-/* --- handles
- * ------------------------------------------------------------------------------ */
+/* --- handles --- */
 
 int ucma_table_add(struct ucma_table *t, void *obj, uint32_t *handle)
 {
@@ -80,8 +80,7 @@ void ucma_table_del(struct ucma_table *t, uint32_t handle)
 		t->lowest = handle;
 }
 
-/* --- events
- * ------------------------------------------------------------------------------- */
+/* --- events --- */
 
 static void signal_events(struct ucma_file *f)
 {
@@ -179,8 +178,7 @@ static uint32_t drop_id(struct ucma_id *id)
 	return ucma_id_destroy(id);
 }
 
-/* --- the application's memory
- * ------------------------------------------------------------- */
+/* --- the application's memory --- */
 
 /*
  * struct call - a command
@@ -245,8 +243,7 @@ static void copy_addr(union ucma_addr *to, const void *from, size_t len)
 	memcpy(to, from, len < sizeof(*to) ? len : sizeof(*to));
 }
 
-/* --- commands: identifiers
- * ---------------------------------------------------------------- */
+/* --- commands: identifiers --- */
 
 static int qp_type_of(const struct rdma_ucm_create_id *cmd, uint8_t *type)
 {
@@ -386,8 +383,7 @@ static int cmd_listen(struct call *c)
 	return ret ? ret : ucma_listen(id, (int)c->listen.backlog);
 }
 
-/* --- commands: queries
- * -------------------------------------------------------------------- */
+/* --- commands: queries --- */
 
 static uint64_t guid_of(const struct engine_device *dev)
 {
@@ -548,8 +544,7 @@ static int cmd_query(struct call *c)
 	}
 }
 
-/* --- commands: connections
- * ---------------------------------------------------------------- */
+/* --- commands: connections --- */
 
 static int cmd_connect(struct call *c)
 {
@@ -627,8 +622,7 @@ static int cmd_notify(struct call *c)
 	return ret ? ret : ucma_notify(id, c->notify.event);
 }
 
-/* --- commands: options
- * -------------------------------------------------------------------- */
+/* --- commands: options --- */
 
 static int set_reuseaddr(struct ucma_id *id, bool reuse)
 {
@@ -726,8 +720,7 @@ static int cmd_set_option(struct call *c)
 	return -ENOSYS;
 }
 
-/* --- commands: multicast
- * ------------------------------------------------------------------ */
+/* --- commands: multicast --- */
 
 static int join_common(struct call *c, uint32_t handle, const union ucma_addr *addr,
 		       uint64_t uid, uint64_t response)
@@ -799,8 +792,7 @@ static int cmd_leave(struct call *c)
 	return respond(c, c->destroy_id.response, &resp, sizeof(resp));
 }
 
-/* --- commands: events
- * --------------------------------------------------------------------- */
+/* --- commands: events --- */
 
 /*
  * Would the kernel resume a system call after the signal that interrupted us? It would if
@@ -866,8 +858,7 @@ static int cmd_get_event(struct call *c)
 	return 0;
 }
 
-/* --- commands: migration
- * ------------------------------------------------------------------ */
+/* --- commands: migration --- */
 
 static const struct vfile_ops file_ops;
 
@@ -923,8 +914,7 @@ static int cmd_migrate(struct call *c)
 	return ret;
 }
 
-/* --- dispatch
- * ----------------------------------------------------------------------------- */
+/* --- dispatch --- */
 
 /*
  * struct command
@@ -1009,8 +999,7 @@ static void file_release(struct vfile *vf)
 
 static const struct vfile_ops file_ops = {.write = file_write, .release = file_release};
 
-/* --- the process's connection manager
- * ----------------------------------------------------- */
+/* --- the process's connection manager --- */
 
 /*
  * The hooks of the engine have no argument, so this is found through a variable; it
@@ -1031,14 +1020,33 @@ static void on_mad(struct engine *e, struct engine_device *dev,
 static uint64_t on_run(struct engine *e, uint64_t now)
 {
 	struct ucma *u = atomic_load(&the_ucma);
+	uint64_t watch, next;
 
 	if (!u || u->engine != e)
 		return EMU_CM_NO_DEADLINE;
 	emu_cm_set_time(u->cm, now);
-	return emu_cm_run(u->cm);
+	watch = ucma_watch_run(u, now);
+	next = emu_cm_run(u->cm);
+	return watch < next ? watch : next;
 }
 
 static const struct engine_cm_ops engine_ops = {.mad = on_mad, .run = on_run};
+
+static void fork_child(void)
+{
+	struct ucma *u = atomic_load(&the_ucma);
+
+	if (u)
+		ucma_watch_abandon(u);
+	atomic_store(&the_ucma, NULL);
+}
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void fork_register(void)
+{
+	pthread_atfork(NULL, NULL, fork_child);
+}
 
 /* Lock held. NULL with the reason in @err */
 static struct ucma *ucma_start(struct engine *e, int *err)
@@ -1056,6 +1064,12 @@ static struct ucma *ucma_start(struct engine *e, int *err)
 		free(u);
 		return NULL;
 	}
+	*err = ucma_watch_init(u);
+	if (*err) {
+		emu_cm_destroy(u->cm);
+		free(u);
+		return NULL;
+	}
 	emu_cm_set_time(u->cm, engine_now());
 	net_port_set_gsi_router(engine_port(e), ucma_port_router, u);
 	atomic_store(&the_ucma, u);
@@ -1067,6 +1081,7 @@ static struct ucma *ucma_get(struct engine *e, int *err)
 {
 	struct ucma *u;
 
+	pthread_once(&fork_once, fork_register);
 	engine_lock(e);
 	u = atomic_load(&the_ucma);
 	if (!u || u->engine != e)

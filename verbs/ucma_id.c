@@ -26,8 +26,7 @@
 #include "verbs/netdev.h"
 #include "verbs/ucma_internal.h"
 
-/* --- life
- * --------------------------------------------------------------------------------- */
+/* --- life --- */
 
 struct ucma_id *ucma_id_new(struct ucma_file *f, uint16_t ps, uint8_t qp_type)
 {
@@ -69,8 +68,7 @@ uint32_t ucma_id_destroy(struct ucma_id *id)
 	return reported;
 }
 
-/* --- addresses
- * ---------------------------------------------------------------------------- */
+/* --- addresses --- */
 
 static void attach(struct ucma_id *id, struct engine_device *dev, unsigned int index,
 		   const struct net_ip *gid)
@@ -236,8 +234,7 @@ int ucma_resolve_addr(struct ucma_id *id, const union ucma_addr *src,
 	return ret;
 }
 
-/* --- routes
- * ------------------------------------------------------------------------------- */
+/* --- routes --- */
 
 /*
  * A hash of the ports as flow label, as the kernel makes it for RoCE, unless the program
@@ -310,8 +307,7 @@ void ucma_fill_ah(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah)
 	ah->port_num = EMU_PORT;
 }
 
-/* --- listening
- * ---------------------------------------------------------------------------- */
+/* --- listening --- */
 
 int ucma_listen(struct ucma_id *id, int backlog)
 {
@@ -334,8 +330,7 @@ int ucma_listen(struct ucma_id *id, int backlog)
 	return 0;
 }
 
-/* --- multicast
- * ---------------------------------------------------------------------------- */
+/* --- multicast --- */
 
 int ucma_join(struct ucma_id *id, const union ucma_addr *addr, uint64_t uid,
 	      struct ucma_mc **out)

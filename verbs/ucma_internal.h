@@ -96,6 +96,10 @@ void ucma_table_del(struct ucma_table *t, uint32_t handle);
  * struct ucma - the connection manager of a process
  * @ids, @mcs:	by handle
  * @ports:	port numbers in use, hashed
+ * @slot:	of the process
+ * @will:	what its peers are told after its death
+ * @n_watched:	connections whose peer is a process of this host
+ * @watch_at:	when to look after them again
  * @last_port:	the ephemeral port that was given last; not to be given again next
  */
 struct ucma {
@@ -106,6 +110,10 @@ struct ucma {
 	struct ucma_port *ports[UCMA_PORT_BUCKETS];
 	uint16_t last_port;
 	uint64_t rng;
+	unsigned int slot;
+	struct will *will;
+	uint32_t n_watched;
+	uint64_t watch_at;
 };
 
 /*
@@ -252,6 +260,23 @@ struct ucma_id *ucma_port_listener(struct ucma *u, uint16_t ps, uint16_t port,
 				   const struct engine_device *dev);
 /* Which process of the host a message to QP1 is for: see net_port_set_gsi_router() */
 int ucma_port_router(void *arg, const uint8_t *mad, uint32_t len);
+
+/*
+ * A key for the registry of the host (net/port.h); "ucma" in it keeps it apart from keys
+ * of others. @kind: 4, 6 a wildcard of the family, a an address, p a process
+ */
+uint64_t ucma_key(char kind, uint16_t ps, uint16_t port, const void *extra, size_t len);
+
+/* --- ucma_watch.c --- */
+
+/* After ucma_peer_init() */
+int ucma_watch_init(struct ucma *u);
+/* See emu_cm_ops.changed. */
+void ucma_watch_changed(struct ucma *u, struct emu_cm_conn *conn);
+/* Look whether peers are alive; when to look again */
+uint64_t ucma_watch_run(struct ucma *u, uint64_t now);
+/* In the child of fork */
+void ucma_watch_abandon(struct ucma *u);
 
 /* --- ucma_addr.c --- */
 

@@ -21,8 +21,7 @@ static struct emu_cm_port port_of(const struct engine_device *dev)
 				    .ack_delay = attr.orig_attr.local_ca_ack_delay};
 }
 
-/* --- requests out
- * ------------------------------------------------------------------------- */
+/* --- requests out --- */
 
 /* The address header; a wildcard as destination means this host. */
 static uint32_t put_header(const struct ucma_id *id, uint8_t *priv)
@@ -94,8 +93,7 @@ int ucma_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p,
 	return ret;
 }
 
-/* --- answers
- * ------------------------------------------------------------------------------ */
+/* --- answers --- */
 
 static int reply(struct ucma_id *id, const struct rdma_ucm_conn_param *p,
 		 const struct rdma_ucm_ece *ece)
@@ -175,8 +173,7 @@ int ucma_notify(struct ucma_id *id, uint32_t event)
 	}
 }
 
-/* --- QP attributes
- * ------------------------------------------------------------------------ */
+/* --- QP attributes --- */
 
 /* Before there is a connection, and always for datagrams (cma_ib_init_qp_attr()) */
 static int attr_unconnected(const struct ucma_id *id, struct ibv_qp_attr *a, int *mask)
@@ -251,8 +248,7 @@ int ucma_init_qp_attr(struct ucma_id *id, uint32_t state, struct ib_uverbs_qp_at
 	return 0;
 }
 
-/* --- requests in
- * -------------------------------------------------------------------------- */
+/* --- requests in --- */
 
 /* Tie a new identifier to the addresses that the request came with. */
 static int passive_addresses(struct ucma_id *id, struct engine_device *dev,
@@ -372,8 +368,7 @@ static int on_request(void *arg, void *dev, struct emu_cm_conn *conn,
 	return take_request(listener, dev, conn, m, path, &h, (uint16_t)sid);
 }
 
-/* --- events
- * ------------------------------------------------------------------------------- */
+/* --- events --- */
 
 static void fill_reply(struct ucma_event *ev, const struct cm_msg *m)
 {
@@ -466,8 +461,7 @@ static void on_event(void *arg, void *cookie, enum emu_cm_event_type type,
 	}
 }
 
-/* --- QP1
- * ---------------------------------------------------------------------------------- */
+/* --- QP1 --- */
 
 /* A full transmit path loses the message; repetition is the protocol's business. */
 static void on_tx(void *arg, void *dev, const struct net_path *path, const uint8_t *mad)
@@ -477,8 +471,13 @@ static void on_tx(void *arg, void *dev, const struct net_path *path, const uint8
 	emu_hca_gsi_tx(d->hca, path, 1, mad, CM_MAD_LEN);
 }
 
+static void on_changed(void *arg, struct emu_cm_conn *conn)
+{
+	ucma_watch_changed(arg, conn);
+}
+
 static const struct emu_cm_ops cm_ops = {
-    .tx = on_tx, .request = on_request, .event = on_event};
+    .tx = on_tx, .request = on_request, .event = on_event, .changed = on_changed};
 
 void ucma_mad(struct ucma *u, struct engine_device *dev, const struct net_path *path,
 	      const uint8_t *mad, uint32_t len)
@@ -506,12 +505,11 @@ static int own_slot(struct ucma *u, unsigned int *slot)
 int ucma_peer_init(struct ucma *u)
 {
 	struct emu_cm_cfg cfg = {.seed = u->rng};
-	unsigned int slot;
 	int ret;
 
-	ret = own_slot(u, &slot);
+	ret = own_slot(u, &u->slot);
 	if (ret)
 		return ret;
-	cfg.slot = slot;
+	cfg.slot = u->slot;
 	return emu_cm_create(&cfg, &cm_ops, u, &u->cm);
 }

@@ -60,8 +60,7 @@ struct ucma_port {
 	struct claim *claims;
 };
 
-/* --- claims
- * ------------------------------------------------------------------------------- */
+/* --- claims --- */
 
 static uint64_t fnv(uint64_t h, const void *data, size_t len)
 {
@@ -72,9 +71,7 @@ static uint64_t fnv(uint64_t h, const void *data, size_t len)
 	return h;
 }
 
-/* Keys of the registry; "ucma" in front keeps them apart from other users of it. */
-static uint64_t key_of(char kind, uint16_t ps, uint16_t port, const void *extra,
-		       size_t len)
+uint64_t ucma_key(char kind, uint16_t ps, uint16_t port, const void *extra, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 
@@ -87,12 +84,12 @@ static uint64_t key_of(char kind, uint16_t ps, uint16_t port, const void *extra,
 
 static uint64_t family_key(uint16_t ps, uint16_t port, sa_family_t family)
 {
-	return key_of(family == AF_INET ? '4' : '6', ps, port, "", 0);
+	return ucma_key(family == AF_INET ? '4' : '6', ps, port, "", 0);
 }
 
 static uint64_t addr_key(uint16_t ps, uint16_t port, const struct net_ip *ip)
 {
-	return key_of('a', ps, port, ip->b, sizeof(ip->b));
+	return ucma_key('a', ps, port, ip->b, sizeof(ip->b));
 }
 
 static int claim_get(struct ucma *u, struct ucma_port *p, uint64_t key, bool exclusive)
@@ -180,8 +177,7 @@ static int claim_all(struct ucma_id *id, struct ucma_port *p)
 	return ret;
 }
 
-/* --- owners
- * ------------------------------------------------------------------------------- */
+/* --- owners --- */
 
 static struct ucma_port **bucket(struct ucma *u, uint16_t number)
 {
@@ -290,8 +286,7 @@ int ucma_port_may_listen(const struct ucma_id *id)
 	return id->reuseaddr && id->port ? check_owners(id->port, id, false) : 0;
 }
 
-/* --- which number
- * ------------------------------------------------------------------------- */
+/* --- which number --- */
 
 static void ephemeral_range(unsigned int *low, unsigned int *high)
 {
@@ -388,8 +383,7 @@ int ucma_port_bind(struct ucma_id *id)
 	return own(id, ps, number);
 }
 
-/* --- who gets a request
- * ------------------------------------------------------------------- */
+/* --- who gets a request --- */
 
 static bool listens_for(const struct ucma_id *id, sa_family_t family,
 			const struct net_ip *dst, const struct engine_device *dev)

@@ -156,8 +156,7 @@ static void done(struct side *s)
 	rdma_destroy_event_channel(s->ch);
 }
 
-/* --- connections
- * -------------------------------------------------------------------------- */
+/* --- connections --- */
 
 static const char *const addresses[] = {"127.0.0.1", "127.0.0.9", "::1"};
 
@@ -464,8 +463,7 @@ START_TEST(synchronous)
 }
 END_TEST
 
-/* --- addresses and ports
- * ------------------------------------------------------------------ */
+/* --- addresses and ports --- */
 
 START_TEST(bind_conflicts)
 {
@@ -720,8 +718,7 @@ START_TEST(options)
 }
 END_TEST
 
-/* --- datagrams, multicast
- * ----------------------------------------------------------------- */
+/* --- datagrams, multicast --- */
 
 START_TEST(datagrams)
 {
@@ -806,8 +803,7 @@ START_TEST(multicast)
 }
 END_TEST
 
-/* --- channels
- * ----------------------------------------------------------------------------- */
+/* --- channels --- */
 
 START_TEST(identifiers_move_between_channels)
 {
