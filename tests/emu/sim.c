@@ -110,13 +110,15 @@ static uint64_t many(enum sim_kind kind, uint64_t start, uint64_t n, bool keep_g
 		}
 	}
 	t = seconds() - t;
-	printf("%-8s %8llu scenarios, %llu failed, %.0f per second; %llu packets, %llu "
+	printf("%-8s %8llu scenarios, %llu judged, %llu failed, %.0f per second; %llu "
+	       "packets, %llu "
 	       "lost, "
 	       "%llu completions, %llu faults\n",
 	       sim_kind_name(kind), (unsigned long long)stats.scenarios,
-	       (unsigned long long)failed, (double)stats.scenarios / t,
-	       (unsigned long long)stats.packets, (unsigned long long)stats.lost,
-	       (unsigned long long)stats.completions, (unsigned long long)stats.faults);
+	       (unsigned long long)stats.judged, (unsigned long long)failed,
+	       (double)stats.scenarios / t, (unsigned long long)stats.packets,
+	       (unsigned long long)stats.lost, (unsigned long long)stats.completions,
+	       (unsigned long long)stats.faults);
 	fflush(stdout);
 	return failed;
 }

@@ -396,8 +396,9 @@ struct sim_world {
 	uint8_t *disturbed; /* hash of (QPN, PSN, direction) -> disturbances */
 
 	uint64_t pkts, lost, duped, wcs, ops_ok, faults_seen;
-	uint32_t cqe;			  /* of the hosts' CQs */
-	bool no_resend;			  /* nothing is lost and nobody is late */
+	uint32_t cqe;	/* of the hosts' CQs */
+	bool judged;	/* the scenario was run to its end (not drawn too large to fit) */
+	bool no_resend; /* nothing is lost and nobody is late */
 	uint64_t drop_nr;		  /* the packet of this number is lost, 0: none */
 	uint64_t dropped_at, followed_at; /* it, and the next one of its sender */
 	uint32_t dropped_from;
@@ -499,7 +500,7 @@ void sim_fuzz_rings(struct sim_world *w);
  * True if it went as it must; else @why says what did not.
  */
 struct sim_stats {
-	uint64_t scenarios, packets, lost, completions, faults;
+	uint64_t scenarios, judged, packets, lost, completions, faults;
 };
 bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char *),
 	     void *arg, char *why, size_t why_len, struct sim_stats *stats);

@@ -19,6 +19,8 @@ static void many(enum sim_kind kind)
 		      "kind %s: a scenario failed, its packets are above",
 		      sim_kind_name(kind));
 	ck_assert_uint_eq(stats.scenarios, SEEDS);
+	/* some draws do not fit into memory */
+	ck_assert_uint_gt(stats.judged, SEEDS * 3 / 4);
 	ck_assert_uint_gt(stats.packets, SEEDS);
 }
 

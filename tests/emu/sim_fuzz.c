@@ -208,6 +208,7 @@ static void fuzz_run(struct sim_world *w)
 	for (uint32_t i = 0; i < w->nhosts; i++)
 		sim_host_work(&w->host[i]);
 	sim_run(w, w->now + 2000 * MS);
+	w->judged = true;
 }
 
 void sim_fuzz_wire(struct sim_world *w)

@@ -9,6 +9,7 @@
 #include "sim_gen.h"
 
 #define BIT(s)	    (1u << (s))
+#define SIM_MW_READ (SIM_MWS - 1) /* may be read only */
 #define LATE_RUNS   50
 #define LONG_ENOUGH (3600ull * 1000 * MS) /* virtual */
 
@@ -81,6 +82,7 @@ static void finish(struct sim_world *w)
 	come_to_rest(w);
 	if (!w->failed)
 		sim_model_end(w);
+	w->judged = true;
 }
 
 static void judge(struct sim_world *w)
@@ -496,6 +498,9 @@ static struct sim_op *draw_error(struct sim_qp *q, enum error_case e, bool *remo
 						 IBV_WR_RDMA_WRITE_WITH_IMM};
 	struct sim_rng *r = &q->host->w->rng;
 	struct sim_host *h = q->host, *ph = q->peer->host;
+	static const uint32_t qp_rights[] = {IBV_WR_RDMA_WRITE,
+					     IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+					     IBV_WR_ATOMIC_FETCH_AND_ADD};
 	uint32_t any = write_or_send[sim_below(r, 3)];
 	uint32_t rdma =
 	    sim_chance(r, 500) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -599,7 +604,7 @@ static struct sim_op *draw_error(struct sim_qp *q, enum error_case e, bool *remo
 		}
 		break;
 	default:
-		op = error_op(q, rdma);
+		op = error_op(q, qp_rights[sim_below(r, 4)]);
 		if (op)
 			op->must =
 			    BIT(IBV_WC_REM_INV_REQ_ERR) | BIT(IBV_WC_REM_ACCESS_ERR);
@@ -1077,7 +1082,9 @@ static bool gen_bind(struct sim_qp *q, uint32_t i)
 	op->mw.mr_lkey = h->mr[mw->mr].lkey;
 	op->mw.mw_rkey = mw->rkey;
 	op->mw.rkey = (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
-	op->mw.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	op->mw.access = IBV_ACCESS_REMOTE_READ;
+	if (i != SIM_MW_READ)
+		op->mw.access |= IBV_ACCESS_REMOTE_WRITE;
 	return true;
 }
 
@@ -1132,22 +1139,105 @@ static bool gen_invalidate(struct sim_qp *q, struct sim_qp *p, struct sim_mw *mw
 	return true;
 }
 
+/* READs through the window that allows nothing else */
+static void gen_read_through(struct sim_qp *q, struct sim_mw *mw)
+{
+	struct sim_host *h = q->peer->host;
+	struct sim_op *op = gen_op_of(q, IBV_WR_RDMA_READ);
+	uint32_t at;
+
+	if (!op)
+		return;
+	if (op->len > mw->len) {
+		op->nsge = 1;
+		op->len = op->sge[0].len =
+		    op->sge[0].len < mw->len ? op->sge[0].len : mw->len;
+	}
+	at = sim_below(&h->w->rng, mw->len - op->len + 1);
+	op->rarena = h->mr[mw->mr].arena;
+	op->roff = mw->off + at;
+	op->va = sim_addr(h, op->rarena, op->roff) + h->mr[mw->mr].delta;
+	op->rkey = mw->rkey;
+}
+
+static void use_windows(struct sim_qp *q)
+{
+	struct sim_world *w = q->host->w;
+	struct sim_mw *mw = q->peer->host->mw;
+
+	for (uint32_t n = sim_range(&w->rng, 1, 8); n; n--) {
+		if (sim_chance(&w->rng, 300))
+			gen_read_through(q, &mw[SIM_MW_READ]);
+		else
+			gen_through(q, &mw[sim_below(&w->rng, SIM_MW_READ)], true);
+	}
+}
+
+/* SEND_INV of a window that is another QP's */
+static struct sim_op *gen_foreign_inv(struct sim_qp *q, struct sim_mw *mw)
+{
+	struct sim_qp *p = q->peer;
+	struct sim_op *op = gen_op_of(q, IBV_WR_SEND);
+
+	if (!op || !gen_recvs(p, 0))
+		return NULL;
+	op->opcode = IBV_WR_SEND_WITH_INV;
+	op->ex = mw->rkey;
+	op->must = BIT(IBV_WC_REM_ACCESS_ERR) | BIT(IBV_WC_REM_INV_REQ_ERR) |
+		   BIT(IBV_WC_REM_OP_ERR);
+	p->rq.recv[0].must = BIT(IBV_WC_REM_INV_REQ_ERR) | BIT(IBV_WC_LOC_PROT_ERR) |
+			     BIT(IBV_WC_LOC_QP_OP_ERR) | BIT(IBV_WC_REM_ACCESS_ERR);
+	p->rq.credit = p->rq.n;
+	sim_rq_push(&p->rq);
+	return op;
+}
+
+/* The request that must fail, on @q or @other; @dead was invalidated, @live was not */
+static struct sim_op *gen_bad_window(struct sim_qp *q, struct sim_qp *other,
+				     struct sim_mw *dead, struct sim_mw *live)
+{
+	struct sim_host *h = q->peer->host;
+	struct sim_op *op;
+
+	switch (sim_below(&h->w->rng, 5)) {
+	case 0:
+		op = gen_through(q, dead, true);
+		break;
+	case 1:
+		op = gen_through(q, &h->mw[1], false);
+		break;
+	case 2: /* type 2B: of one QP only */
+		op = gen_through(other, live, true);
+		break;
+	case 3:
+		op = gen_through(q, &h->mw[SIM_MW_READ], true);
+		break;
+	default:
+		return gen_foreign_inv(other, live);
+	}
+	if (!op)
+		return NULL;
+	op->must = BIT(IBV_WC_REM_ACCESS_ERR);
+	op->roff = SIM_ARENA_LEN; /* nothing may be written */
+	return op;
+}
+
 static void kind_mw(struct sim_world *w)
 {
+	struct sim_mw *dead, *live;
 	struct sim_qp *q, *p;
-	struct sim_mw *mw;
 	struct sim_op *op;
-	bool by_peer;
+	uint32_t i;
 
 	if (!draw_world(w, sim_chance(&w->rng, 500), false) ||
+	    !gen_pair(w, &w->host[0], &w->host[1], IBV_QPT_RC, false) ||
 	    !gen_pair(w, &w->host[0], &w->host[1], IBV_QPT_RC, false))
 		return;
 	q = &w->qp[0];
 	p = &w->qp[1];
 	if (!mw_alloc(p->host))
 		return;
-	/* each window works between its bind and its end */
-	for (uint32_t i = 0; i < SIM_MWS; i++) {
+	for (i = 0; i < SIM_MWS; i++) {
 		if (!gen_bind(p, i))
 			return;
 	}
@@ -1157,28 +1247,23 @@ static void kind_mw(struct sim_world *w)
 	run_phase(w);
 	if (w->failed)
 		return;
-	for (uint32_t n = sim_range(&w->rng, 1, 8); n; n--)
-		gen_through(q, &p->host->mw[sim_below(&w->rng, SIM_MWS)], true);
-	mw = &p->host->mw[2 * sim_below(&w->rng, SIM_MWS / 2)]; /* type 2 */
-	by_peer = sim_chance(&w->rng, 500);
+	use_windows(q);
 	run_phase(w);
-	if (w->failed || !gen_invalidate(q, p, mw, by_peer) || !gen_recvs(p, 0))
+	i = 2 * sim_below(&w->rng, 2); /* those of type 2 */
+	dead = &p->host->mw[i];
+	live = &p->host->mw[2 - i];
+	if (w->failed || !gen_invalidate(q, p, dead, sim_chance(&w->rng, 500)) ||
+	    !gen_recvs(p, 0))
 		return;
 	p->rq.credit = p->rq.n;
 	sim_rq_push(&p->rq);
 	run_phase(w);
 	if (w->failed)
 		return;
-	/* its key is dead, or the request leaves the window of a live one */
-	if (sim_chance(&w->rng, 500)) {
-		op = gen_through(q, mw, true);
-	} else {
-		mw = &p->host->mw[1];
-		op = gen_through(q, mw, false);
-	}
+	op = gen_bad_window(q, &w->qp[2], dead, live);
 	if (!op)
 		return;
-	op->must = BIT(IBV_WC_REM_ACCESS_ERR);
+	q = &w->qp[op->wr_id >> 32 & 0xffff];
 	allow_failure(w, q, true);
 	run_phase(w);
 	judge_error(w, q, op, true);
@@ -1509,6 +1594,7 @@ static void kind_cq(struct sim_world *w)
 	if (small) {
 		come_to_rest(w);
 		judge_overrun(w);
+		w->judged = true;
 		return;
 	}
 	settle(w);

@@ -26,6 +26,7 @@ bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char
 	if (w->failed && why)
 		snprintf(why, why_len, "%s", w->fail);
 	stats->scenarios++;
+	stats->judged += w->judged;
 	stats->packets += w->pkts;
 	stats->lost += w->lost;
 	stats->completions += w->wcs;

@@ -390,6 +390,8 @@ void sim_poll(struct sim_cq *cq)
 		__atomic_store_n(&q->consumer_index,
 				 (q->consumer_index + 1) & q->index_mask,
 				 __ATOMIC_RELEASE);
+		if (wc.vendor_err == EMU_WC_FORGOTTEN)
+			continue; /* as the poll that urxe wraps does */
 		cq->polled++;
 		cq->host->w->wcs++;
 		sim_model_wc(cq, &wc);
