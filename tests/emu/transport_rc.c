@@ -268,15 +268,74 @@ START_TEST(acknowledges_coalesce)
 }
 END_TEST
 
+static uint32_t last_msn;
+
+static int note_msn(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		    uint32_t len)
+{
+	if (from == &env.b && h->opcode != ROCE_READ_RESP_MIDDLE)
+		last_msn = h->msn;
+	return 1;
+}
+
+/* Responses count the messages that were completed (9.7.7.1). */
+START_TEST(message_sequence_number)
+{
+	static const int ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND,
+				  IBV_WR_ATOMIC_FETCH_AND_ADD};
+	uint32_t i;
+
+	env.filter = note_msn;
+	env_connect((struct env_qp){.sig_all = true});
+	env_recv(&env.b, 1, 0, 9000);
+	for (i = 0; i < 4; i++) {
+		env_post(&env.a, (struct env_wr){
+				     .id = i, .op = ops[i], .len = i == 3 ? 8 : 5000});
+		env_run(MS);
+		env_expect(env.a.scq, i, IBV_WC_SUCCESS);
+		ck_assert_uint_eq(last_msn, i + 1);
+	}
+}
+END_TEST
+
+static void to_rtr_again(struct side *s)
+{
+	struct ibv_qp_attr at = {.port_num = 1,
+				 .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+				 .path_mtu = IBV_MTU_1024,
+				 .min_rnr_timer = 1,
+				 .max_dest_rd_atomic = 1,
+				 .dest_qp_num = emu_qp_num(env.a.qp),
+				 .ah_attr = {.is_global = 1, .port_num = 1}};
+
+	memcpy(&at.ah_attr.grh.dgid, &env.a.ip, 16);
+	env_modify(s, IBV_QPS_RESET);
+	at.qp_state = IBV_QPS_INIT;
+	ck_assert_int_eq(emu_qp_modify(s->qp, &at,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					   IBV_QP_ACCESS_FLAGS),
+			 0);
+	at.qp_state = IBV_QPS_RTR;
+	ck_assert_int_eq(emu_qp_modify(s->qp, &at,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					   IBV_QP_MAX_DEST_RD_ATOMIC |
+					   IBV_QP_MIN_RNR_TIMER),
+			 0);
+}
+
+/* The first packet tells a QP in RTR that its peer is there, once; in RTS it is no news.
+ */
 START_TEST(communication_established)
 {
-	struct side *b = &env.b;
-
-	env_connect((struct env_qp){0});
-	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 64});
+	env_connect((struct env_qp){.sig_all = true});
+	if (_i)
+		to_rtr_again(&env.b);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 5000});
 	env_run(MS);
-	/* b was in RTS already */
-	ck_assert(!env_event(b, IBV_EVENT_COMM_EST));
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(env.b.events, (unsigned int)_i);
+	ck_assert(!_i || env_event(&env.b, IBV_EVENT_COMM_EST));
 }
 END_TEST
 
@@ -297,7 +356,8 @@ int main(void)
 	tcase_add_test(tc, inline_data);
 	tcase_add_test(tc, many_at_once);
 	tcase_add_test(tc, acknowledges_coalesce);
-	tcase_add_test(tc, communication_established);
+	tcase_add_test(tc, message_sequence_number);
+	tcase_add_loop_test(tc, communication_established, 0, 2);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
