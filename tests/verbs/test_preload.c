@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "tests/verbs/util.h"
 #include "verbs/sysfs.h"
@@ -113,6 +114,8 @@ START_TEST(names_of_stat)
 	ck_assert_int_eq(euidaccess(NODE, R_OK), 0);
 	ck_assert_int_eq(faccessat(AT_FDCWD, NODE, R_OK, 0), 0);
 	ck_assert_int_eq(access("/dev/infiniband/uverbs9", F_OK), -1);
+	ck_assert_int_eq(lgetxattr(NODE, "user.none", NULL, 0), -1);
+	ck_assert_int_ne(errno, ENOENT);
 	/* others are as ever */
 	ck_assert_int_eq(stat("/dev/null", &st), 0);
 	ck_assert_uint_eq(st.st_rdev, makedev(1, 3));
