@@ -13,12 +13,12 @@ die() {
 
 # To build
 BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
-	libibverbs-dev libisal-dev liburing-dev libjson-c-dev"
+	libibverbs-dev libisal-dev liburing-dev libjson-c-dev uthash-dev"
 # To run programs: the distribution's own RDMA user space
 RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets
-TEST_PACKAGES="check uthash-dev librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
-	tshark jq iproute2 util-linux procps libseccomp-dev"
+TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
+	tshark jq iproute2 util-linux procps"
 
 # missing_packages PACKAGE... - those that are not installed
 missing_packages() {
