@@ -79,6 +79,7 @@ enum sim_kind {
 	SIM_RC,	     /* all operations, hostile network, nothing may fail */
 	SIM_UC,	     /* at most once, whole or not at all */
 	SIM_UD,	     /* the same, and multicast */
+	SIM_XRC,     /* RC with a receive queue for each message to choose */
 	SIM_SRQ,     /* RC with shared receive queues */
 	SIM_ODP,     /* RC over memory that faults and is invalidated at any access */
 	SIM_VANISH,  /* RC over memory that goes away for good */
@@ -99,6 +100,16 @@ enum sim_kind {
 const char *sim_kind_name(enum sim_kind kind);
 /* -1 if there is none of that name */
 int sim_kind_by_name(const char *name);
+
+static inline bool sim_is_xrc(enum ibv_qp_type t)
+{
+	return t == IBV_QPT_XRC_SEND || t == IBV_QPT_XRC_RECV;
+}
+
+static inline bool sim_is_reliable(enum ibv_qp_type t)
+{
+	return t == IBV_QPT_RC || sim_is_xrc(t);
+}
 
 /* --- the world --- */
 
@@ -239,7 +250,8 @@ struct sim_op {
 		struct emu_ah *ah;
 		uint32_t qpn, qkey;
 	} ud;
-	struct sim_qp *to; /* UD, unicast */
+	struct sim_qp *to;    /* UD, unicast */
+	struct sim_srq *xsrq; /* XRC */
 	uint32_t must;
 	int shared;
 	bool rewritten;
@@ -270,6 +282,8 @@ struct sim_rq {
 
 struct sim_srq {
 	struct sim_host *host;
+	uint32_t id, num;
+	struct sim_cq *cq; /* XRC */
 	struct emu_srq *srq;
 	struct sim_rq rq;
 	uint32_t limit_events;
@@ -340,8 +354,9 @@ struct sim_host {
 	uint32_t mws;
 	struct sim_cq cq[2];
 	uint32_t cqs;
-	struct sim_srq srq;
-	bool has_srq;
+	struct sim_srq srq[2]; /* the second for XRC only */
+	uint32_t srqs;
+	struct emu_xrcd *xrcd;
 	struct emu_ah *ah[SIM_HOSTS + 1]; /* to each host, and to the group */
 	uint32_t qpn_next;
 	uint32_t groups; /* times joined minus left */
@@ -459,7 +474,7 @@ void sim_mem_check(struct sim_host *h);
 int sim_cq_create(struct sim_host *h, struct sim_cq *cq, uint32_t cqe);
 int sim_cq_resize(struct sim_cq *cq, uint32_t cqe);
 int sim_mrs_create(struct sim_host *h);
-int sim_srq_create(struct sim_host *h, uint32_t wr, uint32_t sge);
+int sim_srq_create(struct sim_host *h, uint32_t wr, uint32_t sge, struct sim_cq *xrc_cq);
 int sim_qp_create(struct sim_host *h, struct sim_qp *q, uint32_t send_wr,
 		  uint32_t recv_wr);
 int sim_qp_connect(struct sim_qp *q); /* to @q->peer; RESET to RTS */

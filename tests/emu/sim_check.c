@@ -36,6 +36,7 @@ KIND_TEST(rc_delivers_each_message_once_and_whole_under_loss_reordering_duplicat
 KIND_TEST(uc_delivers_messages_whole_or_not_at_all, SIM_UC)
 KIND_TEST(ud_delivers_datagrams_and_multicast_to_those_addressed_only, SIM_UD)
 KIND_TEST(shared_receive_queues_serve_all_their_qps_and_tell_their_limit, SIM_SRQ)
+KIND_TEST(xrc_messages_come_by_the_srq_that_they_name, SIM_XRC)
 KIND_TEST(odp_faults_and_invalidations_at_any_access_keep_data_right, SIM_ODP)
 KIND_TEST(memory_that_vanishes_ends_in_the_right_errors, SIM_VANISH)
 KIND_TEST(each_wrong_request_fails_with_its_status_on_both_sides, SIM_ERROR)
@@ -94,6 +95,7 @@ static Suite *suite(void)
 	tcase_add_test(rel, ud_delivers_datagrams_and_multicast_to_those_addressed_only);
 	tcase_add_test(rel,
 		       shared_receive_queues_serve_all_their_qps_and_tell_their_limit);
+	tcase_add_test(rel, xrc_messages_come_by_the_srq_that_they_name);
 	tcase_add_test(rel, odp_faults_and_invalidations_at_any_access_keep_data_right);
 	tcase_add_test(rel, memory_windows_open_and_close);
 	tcase_add_test(rel, one_lost_packet_is_made_up_for_without_a_timeout);

@@ -154,7 +154,7 @@ static bool fuzz_world(struct sim_world *w)
 	if (!gen_hosts(w, 2))
 		return false;
 	for (uint32_t i = 0; i < 2; i++) {
-		if (sim_srq_create(&w->host[i], SIM_RECVS, SIM_SGES)) {
+		if (sim_srq_create(&w->host[i], SIM_RECVS, SIM_SGES, NULL)) {
 			sim_fail(w, "h%u: an SRQ is refused", i);
 			return false;
 		}
@@ -187,10 +187,10 @@ static void fuzz_programs(struct sim_world *w)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct sim_host *h = &w->host[i];
 
-		while (h->srq.rq.n < 12 &&
-		       gen_recv(h, &h->srq.rq, (uint64_t)SIM_TAG_SRQ << 48, 600))
+		while (h->srq[0].rq.n < 12 &&
+		       gen_recv(h, &h->srq[0].rq, (uint64_t)SIM_TAG_SRQ << 48, 600))
 			;
-		gen_recv_schedule(w, &h->srq.rq, 500 * US);
+		gen_recv_schedule(w, &h->srq[0].rq, 500 * US);
 	}
 	sim_program_print(w);
 }

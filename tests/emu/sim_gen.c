@@ -284,7 +284,7 @@ static bool gen_write(struct sim_qp *q, struct sim_op *op)
 	    gen_len(w, q->mtu, gen_room(h) < SIM_SRC_LEN ? gen_room(h) : SIM_SRC_LEN / 2);
 	gen_payload(q, op);
 	/* over what an earlier one wrote: duplicates must not be executed again */
-	if (q->type == IBV_QPT_RC && last && last->opcode == IBV_WR_RDMA_WRITE &&
+	if (sim_is_reliable(q->type) && last && last->opcode == IBV_WR_RDMA_WRITE &&
 	    last->len && last->len <= SIM_SRC_LEN / 2 && !(last->must) &&
 	    sim_chance(&w->rng, 250)) {
 		op->len = last->len;
@@ -437,7 +437,7 @@ static uint32_t draw_opcode(struct sim_qp *q)
 	static const uint32_t uc[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 				      IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM};
 
-	if (q->type == IBV_QPT_RC)
+	if (sim_is_reliable(q->type))
 		return rc[sim_below(r, sizeof(rc) / sizeof(rc[0]))];
 	if (q->type == IBV_QPT_UC)
 		return uc[sim_below(r, 4)];
@@ -487,6 +487,8 @@ struct sim_op *gen_op_of(struct sim_qp *q, uint32_t opcode)
 		op->ex = (uint32_t)sim_rand(r);
 	if (!gen_body(q, op))
 		return NULL;
+	if (sim_is_xrc(q->type))
+		op->xsrq = &q->peer->host->srq[sim_below(r, q->peer->host->srqs)];
 	if (sim_takes_recv(opcode))
 		q->rwr[q->rwr_n++] = q->n;
 	q->n++;
@@ -648,7 +650,7 @@ struct sim_qp *gen_qp(struct sim_host *h, enum ibv_qp_type type, bool srq)
 	q->type = type;
 	q->scq = &h->cq[0];
 	q->rcq = &h->cq[sim_below(&w->rng, h->cqs)];
-	q->srq = srq ? &h->srq : NULL;
+	q->srq = srq ? &h->srq[0] : NULL;
 	q->mtu = 256u << sim_below(&w->rng, 5);
 	draw_attrs(w, q);
 	w->nqps++;
@@ -664,8 +666,9 @@ struct sim_qp *gen_qp(struct sim_host *h, enum ibv_qp_type type, bool srq)
 bool gen_pair(struct sim_world *w, struct sim_host *a, struct sim_host *b,
 	      enum ibv_qp_type type, bool srq)
 {
-	struct sim_qp *p = gen_qp(a, type, srq && a->has_srq);
-	struct sim_qp *q = p ? gen_qp(b, type, srq && b->has_srq) : NULL;
+	struct sim_qp *p = gen_qp(a, type, srq && a->srqs);
+	enum ibv_qp_type other = type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
+	struct sim_qp *q = p ? gen_qp(b, other, srq && b->srqs) : NULL;
 
 	if (!q)
 		return false;
@@ -762,7 +765,10 @@ void sim_program_print(struct sim_world *w)
 			  q->id, q->host->id, q->qpn, q->type,
 			  q->peer ? (int)q->peer->id : -1, q->mtu, q->sq_psn, q->rq_psn,
 			  q->rd_atomic, q->timeout, q->retry_cnt, q->rnr_retry,
-			  q->rnr_timer, q->srq ? " srq" : "",
+			  q->rnr_timer,
+			  q->srq		? " srq"
+			  : sim_is_xrc(q->type) ? " xrc"
+						: "",
 			  q->sig_all ? " sig_all" : "");
 		for (uint32_t k = 0; k < q->n; k++)
 			print_op(w, &q->op[k]);

@@ -14,12 +14,12 @@
 #define LONG_ENOUGH (3600ull * 1000 * MS) /* virtual */
 
 static const char *const kind_names[SIM_KINDS] = {
-    [SIM_RC] = "rc",	   [SIM_UC] = "uc",	      [SIM_UD] = "ud",
-    [SIM_SRQ] = "srq",	   [SIM_ODP] = "odp",	      [SIM_VANISH] = "vanish",
-    [SIM_ERROR] = "error", [SIM_RETRY] = "retry",     [SIM_RNR] = "rnr",
-    [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic",   [SIM_SQD] = "sqd",
-    [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	      [SIM_GARBAGE] = "garbage",
-    [SIM_WQE] = "wqe",	   [SIM_RECOVER] = "recover",
+    [SIM_RC] = "rc",	   [SIM_UC] = "uc",	    [SIM_UD] = "ud",
+    [SIM_SRQ] = "srq",	   [SIM_ODP] = "odp",	    [SIM_VANISH] = "vanish",
+    [SIM_ERROR] = "error", [SIM_RETRY] = "retry",   [SIM_RNR] = "rnr",
+    [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic", [SIM_SQD] = "sqd",
+    [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	    [SIM_GARBAGE] = "garbage",
+    [SIM_WQE] = "wqe",	   [SIM_XRC] = "xrc",	    [SIM_RECOVER] = "recover",
 };
 
 const char *sim_kind_name(enum sim_kind kind)
@@ -350,32 +350,48 @@ static void kind_ud(struct sim_world *w)
 
 /* --- srq --- */
 
-/* Receives for everything that is sent to QPs of @h, each for the largest message */
-static bool srq_recvs(struct sim_host *h)
+/* How many messages come to @s, and how long the longest is */
+static uint32_t srq_messages(struct sim_srq *s, uint32_t *max)
 {
-	struct sim_world *w = h->w;
-	uint32_t n = 0, max = 0;
+	struct sim_world *w = s->host->w;
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < w->nqps; i++) {
-		struct sim_qp *q = &w->qp[i], *p = q->peer;
+		struct sim_qp *q = &w->qp[i];
 
-		if (q->srq != &h->srq)
-			continue;
-		n += p->rwr_n;
-		for (uint32_t k = 0; k < p->rwr_n; k++) {
-			struct sim_op *op = &p->op[p->rwr[k]];
+		for (uint32_t k = 0; k < q->rwr_n; k++) {
+			struct sim_op *op = &q->op[q->rwr[k]];
 
-			if (op->opcode != IBV_WR_RDMA_WRITE_WITH_IMM && op->len > max)
-				max = op->len;
+			if (op->xsrq != s && q->peer->srq != s)
+				continue;
+			n++;
+			if (op->opcode != IBV_WR_RDMA_WRITE_WITH_IMM && op->len > *max)
+				*max = op->len;
 		}
 	}
+	return n;
+}
+
+/* Receives for all of them, each for the longest */
+static bool srq_recvs(struct sim_srq *s)
+{
+	uint64_t tag = (uint64_t)SIM_TAG_SRQ << 48 | (uint64_t)s->id << 32;
+	uint32_t max = 0, n = srq_messages(s, &max);
+
 	if (n > SIM_RECVS)
 		return false;
-	for (n += sim_below(&w->rng, 3); n; n--) {
-		if (!gen_recv(h, &h->srq.rq, (uint64_t)SIM_TAG_SRQ << 48, max))
-			return false;
+	for (n += sim_below(&s->host->w->rng, 3); n; n--) {
+		if (!gen_recv(s->host, &s->rq, tag, max))
+			return n < 3; /* none that is needed */
 	}
 	return true;
+}
+
+/* Messages that are not too long to be received anywhere */
+static void small_mtus(struct sim_world *w)
+{
+	for (uint32_t i = 0; i < w->nqps; i++)
+		w->qp[i].mtu = w->qp[i & ~1u].mtu > 1024 ? 1024 : w->qp[i & ~1u].mtu;
 }
 
 static void srq_limits(struct sim_world *w, uint32_t *limit)
@@ -386,11 +402,11 @@ static void srq_limits(struct sim_world *w, uint32_t *limit)
 		int err;
 
 		limit[i] = 0;
-		if (h->srq.rq.next != h->srq.rq.n || !h->srq.rq.n ||
+		if (h->srq[0].rq.next != h->srq[0].rq.n || !h->srq[0].rq.n ||
 		    !sim_chance(&w->rng, 500))
 			continue; /* posted in parts: when it fires is open */
-		limit[i] = a.srq_limit = sim_range(&w->rng, 1, h->srq.rq.n);
-		err = emu_srq_modify(h->srq.srq, &a, IBV_SRQ_LIMIT);
+		limit[i] = a.srq_limit = sim_range(&w->rng, 1, h->srq[0].rq.n);
+		err = emu_srq_modify(h->srq[0].srq, &a, IBV_SRQ_LIMIT);
 		if (err)
 			sim_fail(w, "h%u: the limit of its SRQ is refused: %s", i,
 				 strerror(-err));
@@ -404,27 +420,26 @@ static void kind_srq(struct sim_world *w)
 	if (!draw_world(w, false, false))
 		return;
 	for (uint32_t i = 0; i < w->nhosts; i++) {
-		if (sim_srq_create(&w->host[i], SIM_RECVS, SIM_SGES)) {
+		if (sim_srq_create(&w->host[i], SIM_RECVS, SIM_SGES, NULL)) {
 			sim_fail(w, "h%u: an SRQ is refused", i);
 			return;
 		}
 	}
 	if (!draw_pairs(w, IBV_QPT_RC, 3, true))
 		return;
-	for (uint32_t i = 0; i < w->nqps; i++)
-		w->qp[i].mtu = w->qp[i & ~1u].mtu > 1024 ? 1024 : w->qp[i & ~1u].mtu;
+	small_mtus(w);
 	if (!draw_programs(w) || !gen_connect(w))
 		return;
 	for (uint32_t i = 0; i < w->nhosts; i++) {
-		if (!srq_recvs(&w->host[i]))
+		if (!srq_recvs(&w->host[i].srq[0]))
 			return;
-		gen_recv_schedule(w, &w->host[i].srq.rq, 2 * MS);
+		gen_recv_schedule(w, &w->host[i].srq[0].rq, 2 * MS);
 	}
 	srq_limits(w, limit);
 	start(w, 2 * MS);
 	settle(w);
 	for (uint32_t i = 0; i < w->nhosts && !w->failed; i++) {
-		struct sim_srq *s = &w->host[i].srq;
+		struct sim_srq *s = &w->host[i].srq[0];
 		bool below = s->rq.next - s->rq.done < limit[i];
 
 		if (s->limit_events != (limit[i] && below))
@@ -432,6 +447,50 @@ static void kind_srq(struct sim_world *w)
 				 s->limit_events, limit[i], s->rq.next - s->rq.done);
 	}
 	finish(w);
+}
+
+/* --- xrc --- */
+
+static bool xrc_host(struct sim_host *h)
+{
+	struct sim_rng *r = &h->w->rng;
+
+	for (uint32_t n = sim_range(r, 1, 2); n; n--) {
+		int err = sim_srq_create(h, SIM_RECVS, SIM_SGES, &h->cq[sim_below(r, 2)]);
+
+		if (err) {
+			sim_fail(h->w, "h%u: an XRC SRQ is refused: %s", h->id,
+				 strerror(-err));
+			return false;
+		}
+	}
+	return true;
+}
+
+static void kind_xrc(struct sim_world *w)
+{
+	if (!draw_world(w, false, sim_chance(&w->rng, 200)))
+		return;
+	for (uint32_t i = 0; i < w->nhosts; i++) {
+		if (!xrc_host(&w->host[i]))
+			return;
+	}
+	if (!draw_pairs(w, IBV_QPT_XRC_SEND, 3, false))
+		return;
+	small_mtus(w);
+	for (uint32_t i = 0; i < w->nqps; i += 2)
+		gen_ops(&w->qp[i], ops_per_qp(w));
+	if (!gen_connect(w))
+		return;
+	for (uint32_t i = 0; i < w->nhosts; i++) {
+		for (uint32_t k = 0; k < w->host[i].srqs; k++) {
+			if (!srq_recvs(&w->host[i].srq[k]))
+				return;
+			gen_recv_schedule(w, &w->host[i].srq[k].rq, 2 * MS);
+		}
+	}
+	start(w, 0);
+	judge(w);
 }
 
 /* --- error --- */
@@ -1611,6 +1670,9 @@ void sim_scenario(struct sim_world *w)
 		break;
 	case SIM_UD:
 		kind_ud(w);
+		break;
+	case SIM_XRC:
+		kind_xrc(w);
 		break;
 	case SIM_SRQ:
 		kind_srq(w);

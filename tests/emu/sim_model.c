@@ -83,7 +83,7 @@ static void apply_write(struct sim_qp *q, struct sim_op *op)
 	static uint8_t data[SIM_ARENA_LEN];
 	struct sim_arena *ar = remote(q, op);
 
-	if (q->type != IBV_QPT_RC)
+	if (!sim_is_reliable(q->type))
 		return; /* nobody knows whether it arrived: sim_model_end() */
 	op_data(q, op, data);
 	memcpy(ar->shadow + op->roff, data, op->len);
@@ -173,7 +173,7 @@ static void apply(struct sim_qp *q, struct sim_op *op)
 	default:
 		break;
 	}
-	if (sim_takes_recv(op->opcode) && q->type == IBV_QPT_RC &&
+	if (sim_takes_recv(op->opcode) && sim_is_reliable(q->type) &&
 	    q->host->w->kind != SIM_CQ && !q->peer->lost && op->delivered != 1)
 		sim_fail(q->host->w, "q%u send %u: completed, but was received %u times",
 			 q->id, (uint32_t)op->wr_id, op->delivered);
@@ -326,7 +326,7 @@ static void take_message(struct sim_qp *q, struct sim_recv *r, struct sim_qp *fr
 	op->delivered++;
 	if (op->flags & IBV_SEND_SOLICITED)
 		q->rcq->solicited++;
-	if (q->type != IBV_QPT_RC)
+	if (!sim_is_reliable(q->type))
 		forgive_sges(h, r->sge,
 			     r->nsge); /* an earlier message broke off in there */
 	else if (op->opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
@@ -343,6 +343,22 @@ static void take_message(struct sim_qp *q, struct sim_recv *r, struct sim_qp *fr
 	}
 }
 
+/* The message that is due: of all, or (XRC) of those to the SRQ that @r is of */
+static struct sim_op *next_message(struct sim_qp *p, const struct sim_recv *r,
+				   uint32_t next)
+{
+	if (p->type != IBV_QPT_XRC_SEND)
+		return &p->op[p->rwr[next]];
+	for (uint32_t i = 0; i < p->rwr_n; i++) {
+		struct sim_op *op = &p->op[p->rwr[i]];
+		const struct sim_recv *first = op->xsrq->rq.recv;
+
+		if (!op->delivered && r >= first && r < first + SIM_RECVS)
+			return op;
+	}
+	return NULL;
+}
+
 static void rc_message(struct sim_qp *q, struct sim_recv *r,
 		       const struct ib_uverbs_wc *wc)
 {
@@ -355,7 +371,11 @@ static void rc_message(struct sim_qp *q, struct sim_recv *r,
 		sim_fail(w, "q%u: received a message that was never sent", q->id);
 		return;
 	}
-	op = &p->op[p->rwr[q->rwr_next++]];
+	op = next_message(p, r, q->rwr_next++);
+	if (!op) {
+		sim_fail(w, "q%u: no message is due at this SRQ", q->id);
+		return;
+	}
 	if (op->must) {
 		sim_fail(w, "q%u: received send %u, which cannot succeed", q->id,
 			 (uint32_t)op->wr_id);
@@ -473,7 +493,7 @@ static void recv_wc(struct sim_qp *q, struct sim_rq *rq, const struct ib_uverbs_
 		sim_fail(w, "q%u recv %u: a completion that is not due", q->id, i);
 		return;
 	}
-	if (!q->srq && i != rq->done) {
+	if (rq == &q->rq && i != rq->done) {
 		sim_fail(w, "q%u recv %u: completed out of order, due is %u", q->id, i,
 			 rq->done);
 		return;
@@ -488,7 +508,7 @@ static void recv_wc(struct sim_qp *q, struct sim_rq *rq, const struct ib_uverbs_
 	q->received++;
 	if (r->must)
 		sim_fail(w, "q%u recv %u: success, but it cannot succeed", q->id, i);
-	else if (q->type == IBV_QPT_RC)
+	else if (sim_is_reliable(q->type))
 		rc_message(q, r, wc);
 	else if (q->type == IBV_QPT_UC)
 		loose_message(q, r, q->peer, wc, 0);
@@ -541,6 +561,9 @@ void sim_model_wc(struct sim_cq *cq, const struct ib_uverbs_wc *wc)
 		recv_wc(q, &q->rq, wc, i);
 	else if (tag == SIM_TAG_SRQ && q->srq && cq == q->rcq)
 		recv_wc(q, &q->srq->rq, wc, i);
+	else if (tag == SIM_TAG_SRQ && q->type == IBV_QPT_XRC_RECV &&
+		 id < cq->host->srqs && cq == cq->host->srq[id].cq)
+		recv_wc(q, &cq->host->srq[id].rq, wc, i);
 	else
 		sim_fail(w, "q%u: a completion with wr_id %#llx", q->id,
 			 (unsigned long long)wc->wr_id);
@@ -598,6 +621,7 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 {
 	struct sim_world *w = h->w;
 	struct sim_qp *q = qp_of_cookie(w, cookie);
+	struct sim_srq *s = NULL;
 
 	if (sim_tracing(w))
 		sim_trace(w, "h%u event %s%s%u", h->id, event_name(type),
@@ -624,9 +648,14 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 	case IBV_EVENT_SRQ_ERR:
-		if (cookie != &h->srq)
+		for (uint32_t i = 0; i < h->srqs; i++) {
+			if (cookie == &h->srq[i])
+				s = &h->srq[i];
+		}
+		if (!s)
 			sim_fail(w, "h%u: an SRQ event with a wrong cookie", h->id);
-		h->srq.limit_events += type == IBV_EVENT_SRQ_LIMIT_REACHED;
+		else
+			s->limit_events += type == IBV_EVENT_SRQ_LIMIT_REACHED;
 		break;
 	default:
 		if (cookie)
@@ -713,7 +742,7 @@ void sim_model_settle(struct sim_qp *q)
 			 q->n);
 	if (!q->scq->dead)
 		retire_all(q);
-	if (q->type == IBV_QPT_RC && p && !p->lost && !p->rcq->dead &&
+	if (sim_is_reliable(q->type) && p && !p->lost && !p->rcq->dead &&
 	    p->rwr_next != q->rwr_n)
 		sim_fail(w, "q%u: %u of %u messages were received", p->id, p->rwr_next,
 			 q->rwr_n);
@@ -750,7 +779,8 @@ void sim_model_end(struct sim_world *w)
 		end_recvs(w, &q->rq, q->host, !q->lost && !q->rcq->dead, q->id);
 	}
 	for (uint32_t i = 0; i < w->nhosts && !w->failed; i++) {
-		end_recvs(w, &w->host[i].srq.rq, &w->host[i], false, i);
+		for (uint32_t s = 0; s < w->host[i].srqs; s++)
+			end_recvs(w, &w->host[i].srq[s].rq, &w->host[i], false, i);
 		if (!w->anything_goes)
 			sim_mem_check(&w->host[i]);
 	}

@@ -122,16 +122,23 @@ int sim_mrs_create(struct sim_host *h)
 	return err;
 }
 
-int sim_srq_create(struct sim_host *h, uint32_t wr, uint32_t sge)
+int sim_srq_create(struct sim_host *h, uint32_t wr, uint32_t sge, struct sim_cq *xrc_cq)
 {
 	struct ibv_srq_attr attr = {.max_wr = wr, .max_sge = sge};
-	struct sim_srq *s = &h->srq;
-	int err = emu_srq_create(h->pd, h, s, &attr, NULL, NULL, &s->srq);
+	struct sim_srq *s = &h->srq[h->srqs];
+	int err = 0;
 
+	if (xrc_cq && !h->xrcd)
+		err = emu_xrcd_create(h->hca, &h->xrcd);
+	if (!err)
+		err = emu_srq_create(h->pd, h, s, &attr, xrc_cq ? h->xrcd : NULL,
+				     xrc_cq ? xrc_cq->cq : NULL, &s->srq);
 	if (err)
 		return err;
 	s->host = h;
-	h->has_srq = true;
+	s->id = h->srqs++;
+	s->num = emu_srq_num(s->srq);
+	s->cq = xrc_cq;
 	s->rq.ring = ring_of(emu_srq_ring(s->srq));
 	s->rq.max_sge = sge;
 	return 0;
@@ -155,7 +162,16 @@ int sim_qp_create(struct sim_host *h, struct sim_qp *q, uint32_t send_wr,
 	    .owner = h,
 	    .cookie = q,
 	};
-	int err = emu_qp_create(h->hca, &init, &q->qp);
+	int err;
+
+	if (q->type == IBV_QPT_XRC_RECV) {
+		init.pd = NULL;
+		init.send_cq = init.recv_cq = NULL;
+		init.xrcd = h->xrcd;
+	}
+	if (sim_is_xrc(q->type))
+		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+	err = emu_qp_create(h->hca, &init, &q->qp);
 
 	if (err) {
 		sim_fail(h->w, "h%u: a QP is refused: %s", h->id, strerror(-err));
@@ -166,7 +182,8 @@ int sim_qp_create(struct sim_host *h, struct sim_qp *q, uint32_t send_wr,
 	q->max_sge = SIM_SGES;
 	q->max_inline = SIM_INLINE_MAX;
 	q->sq = ring_of(emu_qp_sq_ring(q->qp));
-	q->rq.ring = q->srq ? NULL : ring_of(emu_qp_rq_ring(q->qp));
+	q->rq.ring =
+	    q->srq || sim_is_xrc(q->type) ? NULL : ring_of(emu_qp_rq_ring(q->qp));
 	q->rq.max_sge = SIM_SGES;
 	if (!emu_hca_has_qpn(h->hca, q->qpn))
 		sim_fail(h->w, "h%u: does not know its QPN %#x", h->id, q->qpn);
@@ -217,7 +234,7 @@ static int to_rtr(struct sim_qp *q)
 		memcpy(a.ah_attr.grh.dgid.raw, p->host->ip.b, 16);
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	}
-	if (q->type == IBV_QPT_RC) {
+	if (q->type == IBV_QPT_RC || q->type == IBV_QPT_XRC_RECV) {
 		a.max_dest_rd_atomic = (uint8_t)q->peer->rd_atomic;
 		a.min_rnr_timer = q->rnr_timer;
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -230,7 +247,10 @@ static int to_rts(struct sim_qp *q)
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTS, .sq_psn = q->sq_psn};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (q->type == IBV_QPT_RC) {
+	if (q->type == IBV_QPT_XRC_RECV) {
+		a.timeout = q->timeout;
+		mask |= IBV_QP_TIMEOUT;
+	} else if (sim_is_reliable(q->type)) {
 		a.timeout = q->timeout;
 		a.retry_cnt = q->retry_cnt;
 		a.rnr_retry = q->rnr_retry;
@@ -329,6 +349,8 @@ static void post_send(struct sim_qp *q, struct sim_op *op)
 	wqe->wr.wr_id = op->wr_id;
 	wqe->wr.opcode = op->opcode;
 	wqe->wr.send_flags = op->flags;
+	if (op->xsrq)
+		wqe->wr.reserved = op->xsrq->num; /* see emu/wqe.c */
 	wqe->wr.ex.imm_data = op->ex;
 	fill_wr(&wqe->wr, q, op);
 	if (op->opcode == SIM_WR_ATOMIC_WRITE || (op->flags & IBV_SEND_INLINE))
@@ -443,8 +465,10 @@ void sim_objects_destroy(struct sim_host *h)
 		if (h->ah[i])
 			must(h, emu_ah_destroy(h->ah[i]), "an AH cannot be destroyed");
 	}
-	if (h->has_srq)
-		must(h, emu_srq_destroy(h->srq.srq), "an SRQ cannot be destroyed");
+	for (uint32_t i = 0; i < h->srqs; i++)
+		must(h, emu_srq_destroy(h->srq[i].srq), "an SRQ cannot be destroyed");
+	if (h->xrcd)
+		must(h, emu_xrcd_destroy(h->xrcd), "an XRC domain cannot be destroyed");
 	for (uint32_t i = 0; i < h->cqs; i++)
 		must(h, emu_cq_destroy(h->cq[i].cq), "a CQ cannot be destroyed");
 	if (h->pd)

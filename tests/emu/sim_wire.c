@@ -152,9 +152,9 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 	if (h->psn != wi->next && q->host->w->no_resend)
 		sim_fail(q->host->w, "q%u sent psn %06x again, and nothing was lost",
 			 q->id, h->psn);
-	if (h->psn == wi->next && q->type == IBV_QPT_RC)
+	if (h->psn == wi->next && sim_is_reliable(q->type))
 		check_message(q, wi, h, flags);
-	if (!read && q->type == IBV_QPT_RC)
+	if (!read && sim_is_reliable(q->type))
 		check_again(
 		    q, wi, h,
 		    hash_bytes(data + 12, hdr_len - 12, hash_bytes(payload, len, 1)));
@@ -194,7 +194,7 @@ static struct sim_qp *sender(struct sim_world *w, const struct roce_hdr *h)
 {
 	struct sim_qp *to = find_qp(w, h->dqpn);
 
-	if (!to || !to->peer || (to->type != IBV_QPT_RC && to->type != IBV_QPT_UC))
+	if (!to || !to->peer || to->type == IBV_QPT_UD)
 		return NULL;
 	return to->peer;
 }

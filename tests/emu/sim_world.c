@@ -480,8 +480,8 @@ static bool push_all(struct sim_host *h)
 		if (q->next < q->credit)
 			any |= sim_qp_push(q);
 	}
-	if (h->has_srq)
-		sim_rq_push(&h->srq.rq);
+	for (uint32_t i = 0; i < h->srqs; i++)
+		sim_rq_push(&h->srq[i].rq);
 	return any;
 }
 
