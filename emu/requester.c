@@ -39,8 +39,6 @@
 
 #include "emu/tr_qp.h"
 
-#define ACK_EVERY 16u /* packets, so that the window moves on */
-
 static struct tr_qp *of_wait_timer(struct tr_timer *timer)
 {
 	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, req.wait_timer));
@@ -94,6 +92,16 @@ void req_reset(struct tr_qp *t)
 	req->una = req->max_psn = req->next_psn = 0;
 }
 
+/* Packets of @mtu in one call of the port, at most @max */
+static uint32_t batch_of(uint32_t mtu, uint32_t max)
+{
+	uint32_t n = TR_BATCH_BYTES / (mtu + ROCE_BTH_LEN + ROCE_ICRC_LEN);
+
+	if (n > TR_BATCH_MAX)
+		n = TR_BATCH_MAX;
+	return n < max ? n : max;
+}
+
 void req_start(struct tr_qp *t)
 {
 	struct tr_req *req = &t->req;
@@ -110,7 +118,8 @@ void req_start(struct tr_qp *t)
 		window = TR_WINDOW_BYTES / qp->mtu;
 		req->window_max = window < TR_WINDOW_MAX ? window : TR_WINDOW_MAX;
 		req->window = req->window_max;
-		req->chunk = req->window_max / 2;
+		req->batch = batch_of(qp->mtu, req->window_max / 2);
+		req->chunk = req->window_max / 2 / req->batch * req->batch;
 	}
 	req->no_new = false;
 	if (req->state == REQ_OFF)
@@ -380,7 +389,7 @@ static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 	h.psn = req_cur_psn(req);
 	h.se = last && w->solicited &&
 	       (w->kind == WQE_SEND || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
-	h.ack_req = tr_reliable(qp) && (last || req->unasked + 1 >= ACK_EVERY ||
+	h.ack_req = tr_reliable(qp) && (last || req->unasked + 1 >= req->batch ||
 					window_full_behind(req, h.psn));
 	h.va = w->va;
 	h.rkey = w->rkey;
@@ -493,6 +502,16 @@ static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 	return TR_SENT;
 }
 
+/* What the message has for the next batch, which is not to be cut by the window */
+static uint32_t whole_batch(const struct tr_req *req, const struct tr_wqe *w)
+{
+	uint32_t left = w->npsn - req->cur_psn;
+
+	if (left > req->batch)
+		left = req->batch;
+	return left < req->window ? left : req->window;
+}
+
 /* May (cur, cur_psn) be sent now? */
 static bool may_send(const struct tr_qp *t, const struct tr_wqe *w)
 {
@@ -510,7 +529,8 @@ static bool may_send(const struct tr_qp *t, const struct tr_wqe *w)
 			return false;
 		if (w->kind == WQE_READ)
 			span = read_span(req, w);
-	}
+	} else if (req->unasked == 0 && w->npsn > 1)
+		span = whole_batch(req, w);
 	return !under_way || under_way + span <= req->window;
 }
 

@@ -1105,15 +1105,14 @@ static enum tr_step send_response(struct tr_qp *t)
 	return TR_SENT;
 }
 
-/* The acknowledge, or NAK, that ends what is due */
-static enum tr_step send_ack(struct tr_qp *t)
+enum tr_step resp_ack(struct tr_qp *t)
 {
 	struct tr_resp *resp = &t->resp;
 	struct emu_qp *qp = t->qp;
 	struct roce_hdr h;
 	uint32_t total;
 
-	if (!resp->nak && !resp->ack_due)
+	if (resp->state == RESP_OFF || resp->res_due || (!resp->nak && !resp->ack_due))
 		return TR_IDLE;
 	tr_hdr(qp, &h, ROCE_ACK);
 	h.syndrome = resp->nak ? resp->nak : ROCE_AETH_ACK | ROCE_AETH_CREDIT_INVALID;
@@ -1136,9 +1135,7 @@ enum tr_step resp_run(struct tr_qp *t, uint32_t *budget)
 	struct tr_resp *resp = &t->resp;
 	enum tr_step step;
 
-	if (resp->state == RESP_OFF)
-		return TR_IDLE;
-	while (resp->res_due) {
+	while (resp->state != RESP_OFF && resp->res_due) {
 		if (resp->waiting)
 			return TR_IDLE;
 		if (!*budget)
@@ -1148,7 +1145,7 @@ enum tr_step resp_run(struct tr_qp *t, uint32_t *budget)
 		if (step == TR_FULL)
 			return step;
 	}
-	return send_ack(t);
+	return TR_IDLE;
 }
 
 /* --- the end

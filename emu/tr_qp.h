@@ -17,9 +17,11 @@
  * buffer, and beyond 64 packets of 4 KiB nothing is gained.
  */
 #define TR_WINDOW_BYTES (256u << 10)
-#define TR_WINDOW_MAX	128u /* packets */
-#define TR_WINDOW_MIN	4u   /* after losses */
-#define TR_BURST	32u  /* packets in one turn of a QP */
+#define TR_WINDOW_MAX	128u   /* packets */
+#define TR_WINDOW_MIN	4u     /* after losses */
+#define TR_BURST	32u    /* packets in one turn of a QP */
+#define TR_BATCH_BYTES	65000u /* of packets that the port can send by one call */
+#define TR_BATCH_MAX	64u
 #define TR_RUN_BUDGET	256u /* packets in one tr_run() */
 #define TR_RUN_TIMERS	64u  /* timers fired in one tr_run() */
 #define TR_RUN_FLUSH	16u  /* receive queues in ERR looked at in one tr_run() */
@@ -134,6 +136,8 @@ struct tr_held {
  * @stash:	@stash_len bytes of that packet, gathered before a page fault interrupted
  *it
  * @window:	packets that may be under way now; @window_max without losses
+ * @batch:	packets of the path MTU that the port sends by one call; one acknowledge
+ *is asked for each, and no batch is begun that the window would cut
  * @chunk:	packets that one READ request asks for at most
  * @unasked:	packets sent since one asked for an acknowledge
  * @rd_out:	READs and atomics under way
@@ -151,7 +155,7 @@ struct tr_req {
 	struct tr_cursor sg;
 	uint8_t *stash;
 	uint32_t stash_len;
-	uint32_t window, window_max, chunk, grown;
+	uint32_t window, window_max, batch, chunk, grown;
 	uint32_t unasked;
 	uint32_t rd_out;
 	uint32_t wqe_size;
@@ -364,7 +368,11 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited);
 /* Put the request, and those that follow, aside until a page fault is over. */
 void resp_wait(struct tr_qp *t, const struct net_rx *pkt);
+/* Send up to @budget responses. */
 enum tr_step resp_run(struct tr_qp *t, uint32_t *budget);
+/* The acknowledge, or NAK, that ends what is due when all responses are out; one packet
+ */
+enum tr_step resp_ack(struct tr_qp *t);
 void resp_timer(struct tr_timer *timer);
 
 #endif

@@ -279,17 +279,23 @@ void tr_tx_close(struct emu_hca *hca, uint32_t total)
 	hca->counter[EMU_CNT_SENT_BYTES] += total + ROCE_ICRC_LEN;
 }
 
-/* One turn: up to TR_BURST packets. What ended it */
+/*
+ * One turn: up to TR_BURST packets. What ended it. The acknowledge comes last: being
+ * short it may share a UDP_SEGMENT batch with the requests before it.
+ */
 static enum tr_step turn(struct tr_qp *t, uint32_t *budget)
 {
 	uint32_t burst = *budget < TR_BURST ? *budget : TR_BURST, left = burst;
-	enum tr_step step;
+	enum tr_step step, ack;
 
 	step = resp_run(t, &left);
 	if (step == TR_IDLE)
 		step = req_run(t, &left);
 	*budget -= burst - left;
-	return step;
+	if (step == TR_FULL)
+		return step;
+	ack = resp_ack(t);
+	return ack == TR_FULL ? ack : step;
 }
 
 bool tr_run(struct emu_hca *hca)

@@ -272,7 +272,7 @@ static uint64_t next_deadline(const struct engine *e)
 	return t;
 }
 
-uint64_t engine_run(struct engine *e)
+static uint64_t run(struct engine *e, bool hold)
 {
 	uint64_t cm_deadline = EMU_NO_DEADLINE;
 	uint64_t deadline;
@@ -284,12 +284,18 @@ uint64_t engine_run(struct engine *e)
 		cm_deadline = e->cm->run(e, engine_now());
 	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {
 		more = run_devices(e);
-		full = net_tx_flush(e->port) != 0;
+		if (more || !hold)
+			full = net_tx_flush(e->port) != 0;
 	}
 	if (more || full)
 		return 0;
 	deadline = next_deadline(e);
 	return deadline < cm_deadline ? deadline : cm_deadline;
+}
+
+uint64_t engine_run(struct engine *e)
+{
+	return run(e, false);
 }
 
 int engine_receive(struct engine *e, int budget, uint64_t *deadline)
@@ -308,10 +314,31 @@ void engine_lock(struct engine *e)
 	engine_set_time(e);
 }
 
+void engine_posted(struct engine *e)
+{
+	e->posted = true;
+}
+
+void engine_quiet(struct engine *e)
+{
+	e->quiet = true;
+}
+
+/*
+ * A program that posts one request after the other and polls in between gets a system
+ * call for each if all are sent at once. So, while a thread polls hotly, what is posted
+ * after the first request since its last turn waits for its next turn, or until the
+ * port's batch is full.
+ */
 void engine_unlock(struct engine *e)
 {
-	uint64_t deadline = engine_run(e);
+	bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
+	uint64_t deadline = EMU_NO_DEADLINE;
 
+	if (!e->quiet || !yielding)
+		deadline = run(e, e->posted && e->sent && yielding);
+	e->sent |= e->posted;
+	e->posted = e->quiet = false;
 	pthread_mutex_unlock(&e->lock);
 	engine_wake_before(e, deadline);
 }

@@ -56,6 +56,10 @@ struct engine_device *engine_device(struct engine *e, unsigned int index);
  */
 void engine_lock(struct engine *e);
 void engine_unlock(struct engine *e);
+/* engine_posted - with the lock held: this was a doorbell, see engine_unlock() */
+void engine_posted(struct engine *e);
+/* engine_quiet - with the lock held: this call gave the core nothing to send */
+void engine_quiet(struct engine *e);
 uint64_t engine_now(void);
 
 /*

@@ -33,7 +33,7 @@
 #define BUDGET	     256 /* packets per turn */
 #define MAX_FDS	     64
 #define YIELD_NS     500000u /* between looks while others drive */
-#define YIELD_DRIVES 6u     /* turns in YIELD_NS that count as "hot" */
+#define YIELD_DRIVES 6u	     /* turns in YIELD_NS that count as "hot" */
 #define IDLE_LOOKS                                                                       \
 	20u /* looks without a turn, with a waiter asleep, before sleeping long */
 #define WAIT_SPIN_NS 50000u /* spin before sleeping: a wake-up costs 25 to 35 us */
@@ -69,17 +69,38 @@ void engine_expect_sleep(struct engine *e)
 	wake_helper(e);
 }
 
-/* One turn if the lock is free. The number of packets, or -EBUSY */
+/*
+ * One turn if the lock is free. The number of packets, or -EBUSY
+ *
+ * A thread that polls hotly comes again at once, after it has dealt with what it finds
+ * now. Its turn sends first and receives last, so that acknowledges go out after its own
+ * answer, by the same system call. The turn of another must not leave anything behind.
+ */
 static int try_turn(struct engine *e, uint64_t *deadline)
 {
 	int n;
 
 	if (pthread_mutex_trylock(&e->lock))
 		return -EBUSY;
-	n = engine_receive(e, BUDGET, deadline);
+	e->sent = false;
+	if (atomic_load_explicit(&e->yielding, memory_order_relaxed)) {
+		engine_set_time(e);
+		*deadline = engine_run(e);
+		n = net_port_poll(e->port, BUDGET);
+	} else {
+		n = engine_receive(e, BUDGET, deadline);
+	}
 	pthread_mutex_unlock(&e->lock);
 	atomic_fetch_add_explicit(&e->drives, 1, memory_order_relaxed);
 	return n;
+}
+
+/* What a turn left for later. What it left for now is for the next turn of a hot poller.
+ */
+static void leave(struct engine *e, uint64_t deadline)
+{
+	if (deadline || !atomic_load_explicit(&e->yielding, memory_order_relaxed))
+		engine_wake_before(e, deadline);
 }
 
 void engine_drive(struct engine *e)
@@ -87,11 +108,10 @@ void engine_drive(struct engine *e)
 	uint64_t deadline = NEVER;
 	int n = try_turn(e, &deadline);
 
+	leave(e, deadline);
 	/* Both ends of a ping-pong may share one core: an empty turn gives it away. */
 	if (n <= 0)
 		sched_yield();
-	else
-		engine_wake_before(e, deadline);
 }
 
 static bool readable(int fd)
@@ -141,10 +161,9 @@ int engine_wait(struct engine *e, int fd)
 	while (!readable(fd)) {
 		int n = try_turn(e, &deadline);
 
-		if (n > 0) {
-			engine_wake_before(e, deadline);
+		leave(e, deadline);
+		if (n > 0)
 			continue;
-		}
 		if (engine_now() < spin_until) {
 			sched_yield();
 			continue;

@@ -21,6 +21,9 @@
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
+ * @posted:	the holder of the lock rang a doorbell
+ * @quiet:	the holder of the lock gave the core nothing to send
+ * @sent:	a doorbell was served since the last turn of a poller
  * @last_wait:	when engine_wait() last returned (ns)
  * @yielding:	the helper has left the sockets to them
  * @parked:	it sleeps without a limit, because a waiter has slept for long
@@ -41,6 +44,9 @@ struct engine {
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;
+	bool posted;
+	bool quiet;
+	bool sent;
 	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
 	_Atomic bool parked;

@@ -432,6 +432,7 @@ static int req_notify_cq(struct uverbs_call *c)
 	if (!o)
 		return -EINVAL;
 	emu_cq_arm(o->cq, cmd.solicited_only);
+	engine_quiet(c->ctx->engine);
 	engine_expect_sleep(c->ctx->engine);
 	return 0;
 }
@@ -793,6 +794,7 @@ static int post_send(struct uverbs_call *c)
 	if (!o || !o->can_send)
 		return -EINVAL;
 	emu_qp_doorbell(o->qp);
+	engine_posted(c->ctx->engine);
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 
