@@ -292,6 +292,11 @@ void odp_domain_abandon(struct odp_domain *dom)
 		os_linux_abandon(dom->linux_os);
 }
 
+bool odp_domain_blind(const struct odp_domain *dom)
+{
+	return dom->blind;
+}
+
 static void forked_private(void *arg, uintptr_t addr, size_t len)
 {
 	odp_invalidate(arg, addr, len);

@@ -114,6 +114,8 @@ static void watch(struct odp_mr *mr, uintptr_t addr, size_t len)
 	/* Without events, interposition and the guard do what they can. */
 	if (!dom->os->watch(dom->os_arg, addr, len))
 		mr->demand->watched = true;
+	else
+		dom->blind = true;
 }
 
 /* IBV_ACCESS_HUGETLB: the pages are as large as promised (mlx5 refuses smaller ones) */

@@ -143,6 +143,7 @@ struct odp_mr {
 /*
  * struct odp_domain
  * @linux_os:	of the real operating system, else NULL
+ * @blind:	see odp_domain_blind()
  * @script:	scripted faults, NULL without; @script_no: how many were there before, 1 for the
  *		first. Under the lock
  * @explicit_mrs: on-demand MRs by address; @implicit of the MRs are everywhere
@@ -157,6 +158,7 @@ struct odp_domain {
 	struct os_linux *linux_os;
 	struct odp_config cfg;
 	uint8_t page_shift, huge_shift;
+	_Atomic bool blind;
 	struct script *script;
 	uint64_t script_no;
 	struct evict evict;

@@ -122,6 +122,11 @@ void odp_domain_abandon(struct odp_domain *dom);
  */
 void odp_domain_forked(struct odp_domain *dom);
 /*
+ * odp_domain_blind - can there be pages in tables that the kernel does not watch (no
+ * userfaultfd, or none for that mapping)? Then what unmaps must call odp_invalidate().
+ */
+bool odp_domain_blind(const struct odp_domain *dom);
+/*
  * odp_domain_fds - descriptors that the application must not close; how many were
  * written, at most @max
  */

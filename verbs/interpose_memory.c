@@ -32,14 +32,10 @@
 static struct odp_domain *domain(bool silent)
 {
 	struct engine *e = engine_running();
-	struct odp_caps caps;
 
 	if (!e)
 		return NULL;
-	if (silent)
-		return engine_odp(e);
-	odp_domain_caps(engine_odp(e), &caps);
-	return caps.uffd ? NULL : engine_odp(e);
+	return silent || odp_domain_blind(engine_odp(e)) ? engine_odp(e) : NULL;
 }
 
 /* The errno of the real call survives. */
@@ -80,6 +76,13 @@ INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
 	return p;
 }
 
+static size_t whole_pages(size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (len + page - 1) & ~(page - 1);
+}
+
 INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 {
 	void *to = NULL, *p;
@@ -93,7 +96,11 @@ INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	p = REAL(mremap)(old, old_len, len, flags, to);
 	if (p == MAP_FAILED)
 		return p;
-	invalidate(domain(false), old, old_len);
+	if (p != old)
+		invalidate(domain(false), old, old_len);
+	else if (whole_pages(len) < old_len)
+		invalidate(domain(false), (char *)old + whole_pages(len),
+			   old_len - whole_pages(len));
 	if (flags & MREMAP_FIXED)
 		invalidate(domain(false), p, len);
 	return p;
