@@ -371,6 +371,7 @@ struct sim_host {
 	int64_t rings, ring_bytes;
 	uint32_t watches; /* pages under watch() */
 	uint64_t port_events;
+	uint64_t sent, arrived; /* packets */
 	uint64_t mads, mad_sum; /* what QP1 got */
 	bool no_watch;		/* watch() is refused */
 	uint32_t races;		/* in a row */

@@ -127,6 +127,7 @@ static void inject(struct sim_world *w, void *arg, uint64_t val)
 		path.dst = w->group;
 	rx.len = forge(w, dst, data);
 	emu_hca_set_time(dst->hca, w->now);
+	dst->arrived++;
 	emu_hca_rx(dst->hca, &rx);
 	sim_host_work(dst);
 }

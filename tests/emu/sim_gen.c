@@ -4,6 +4,7 @@
  * The pieces from which sim_kinds.c builds scenarios. What is drawn here can succeed;
  * what must fail is made so afterwards by sim_kinds.c.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,39 @@ static void move_pages(struct sim_world *w, void *arg, uint64_t val)
 
 	if (h->hca)
 		sim_mem_move(h, (uint32_t)val, (uint32_t)(val >> 32));
+}
+
+/* ibv_advise_mr(3) of some pages, while the HCA is at work */
+static void prefetch(struct sim_world *w, void *arg, uint64_t val)
+{
+	struct sim_host *h = arg;
+	struct sim_mr *mr = &h->mr[SIM_MR_ODP + sim_below(&w->rng, 3)];
+	enum odp_advice advice = (enum odp_advice)sim_below(&w->rng, 3);
+	uint32_t off = (uint32_t)val, len = (uint32_t)(val >> 32);
+	int err;
+
+	if (!h->hca || !mr->mr)
+		return;
+	err = odp_prefetch(emu_mr_odp(mr->mr), sim_addr(h, SIM_ONDEMAND, off) + mr->delta,
+			   len, advice);
+	if (sim_tracing(w))
+		sim_trace(w, "h%u prefetches +%#x, %u bytes, advice %d: %d", h->id, off,
+			  len, advice, err);
+	if (err && err != -EAGAIN)
+		sim_fail(w, "h%u: prefetch of memory that is there says %d", h->id, err);
+}
+
+void gen_prefetches(struct sim_world *w, uint64_t span, uint32_t n)
+{
+	struct sim_rng *r = &w->rng;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t off = sim_below(r, SIM_ARENA_LEN / 2);
+		uint64_t len = 1 + sim_below(r, 8 * SIM_PAGE);
+
+		sim_at(w, w->now + sim_below(r, (uint32_t)span), prefetch,
+		       &w->host[sim_below(r, w->nhosts)], len << 32 | off);
+	}
 }
 
 void gen_moves(struct sim_world *w, uint64_t span, uint32_t n)

@@ -10,6 +10,7 @@ void gen_net(struct sim_world *w, bool lossless);
 void gen_mem(struct sim_world *w, bool hostile);
 /* Move pages @n times within @span ns from now */
 void gen_moves(struct sim_world *w, uint64_t span, uint32_t n);
+void gen_prefetches(struct sim_world *w, uint64_t span, uint32_t n);
 
 uint32_t gen_len(struct sim_world *w, uint32_t mtu, uint32_t max);
 struct sim_mr *gen_mr(struct sim_host *h, enum sim_arena_kind a);

@@ -184,8 +184,10 @@ static void kind_rc(struct sim_world *w)
 		return;
 	start(w, 2 * MS);
 	w->no_resend = !odp && nothing_can_go_wrong(w);
-	if (odp)
+	if (odp) {
 		gen_moves(w, 5 * MS, sim_below(&w->rng, 40));
+		gen_prefetches(w, 3 * MS, sim_below(&w->rng, 8));
+	}
 	judge(w);
 }
 
@@ -884,7 +886,7 @@ static void kind_recover(struct sim_world *w)
 	/* what follows a lost packet betrays it: NAK, implied NAK, or coalesced ACK */
 	timeout = 4096ull << q->timeout;
 	if (w->followed_at && w->followed_at - w->dropped_at < timeout / 2 &&
-	    q->done_at - t0 > timeout)
+	    q->done_at > t0 + timeout)
 		sim_fail(w, "one packet was lost, and it took %llu us to recover",
 			 (unsigned long long)(q->done_at - t0) / 1000);
 	finish(w);

@@ -28,7 +28,8 @@
 /* The memory of a process that runs many worlds one after the other */
 static struct {
 	uint8_t *base, *shadow, *pattern;
-	uint32_t dirty;
+	uint32_t dirty;		 /* up to where all is to be made anew */
+	uint8_t page[SIM_PAGES]; /* those behind that were written to */
 } pool[SIM_HOSTS][SIM_ARENAS];
 
 static uint8_t *map_at(uint64_t addr, size_t len)
@@ -75,6 +76,12 @@ int sim_mem_init(struct sim_host *h)
 		ar->used = SIM_SRC_LEN;
 		memcpy(ar->base, pool[h->id][a].pattern, dirty);
 		memcpy(ar->shadow, pool[h->id][a].pattern, dirty);
+		for (uint32_t i = dirty / SIM_PAGE; i < SIM_PAGES; i++) {
+			if (pool[h->id][a].page[i])
+				memcpy(ar->base + i * SIM_PAGE,
+				       pool[h->id][a].pattern + i * SIM_PAGE, SIM_PAGE);
+		}
+		memset(pool[h->id][a].page, 0, SIM_PAGES);
 		memset(ar->page, SIM_PG_MAPPED | SIM_PG_WRITABLE, sizeof(ar->page));
 	}
 	return 0;
@@ -84,10 +91,7 @@ int sim_mem_init(struct sim_host *h)
 void sim_mem_reset(struct sim_host *h)
 {
 	for (uint32_t a = 0; a < SIM_ARENAS; a++) {
-		bool all =
-		    h->w->failed || h->w->kind == SIM_GARBAGE || h->w->kind == SIM_WQE;
-
-		pool[h->id][a].dirty = all ? SIM_ARENA_LEN : h->arena[a].used;
+		pool[h->id][a].dirty = h->w->failed ? SIM_ARENA_LEN : h->arena[a].used;
 	}
 }
 
@@ -246,6 +250,14 @@ static int may_touch(struct sim_host *h, struct sim_arena *ar, uint32_t off, siz
 	return 0;
 }
 
+static void mark_dirty(struct sim_host *h, struct sim_arena *ar, uint32_t off, size_t len)
+{
+	uint8_t *page = pool[h->id][ar - h->arena].page;
+
+	for (uint32_t i = off / SIM_PAGE; i <= (off + len - 1) / SIM_PAGE; i++)
+		page[i] = 1;
+}
+
 static void invalidate_meanwhile(struct sim_host *h, struct sim_arena *ar, uint32_t off)
 {
 	struct sim_world *w = h->w;
@@ -272,8 +284,10 @@ static int os_copy(void *arg, void *dst, const void *src, size_t len)
 			 h->id);
 		return -EFAULT;
 	}
-	if (d)
+	if (d) {
+		mark_dirty(h, d, doff, len);
 		err = may_touch(h, d, doff, len, true);
+	}
 	if (!err && s)
 		err = may_touch(h, s, soff, len, false);
 	if (err) {
@@ -305,6 +319,7 @@ static int touch64(struct sim_host *h, uint64_t *p)
 		sim_fail(h->w, "h%u: a misaligned atomic reached the memory", h->id);
 		return -EFAULT;
 	}
+	mark_dirty(h, ar, off, 8);
 	err = may_touch(h, ar, off, 8, true);
 	if (!err)
 		invalidate_meanwhile(h, ar, off);

@@ -338,6 +338,7 @@ static void op_tx_put(void *arg)
 		return;
 	}
 	h->tx_open = false;
+	h->sent++;
 	check_sent(h, h->tx, h->tx_len);
 	sim_wire_sent(h, h->tx, h->tx_len);
 	for (uint32_t i = 0; i < w->nhosts; i++) {
@@ -515,6 +516,7 @@ static void arrive(struct sim_world *w, struct sim_host *h, struct sim_pkt *p)
 	if (w->mutate)
 		w->mutate(h, &p->path, p->data, &rx.len);
 	sim_wire_arrived(w, p->data, rx.len);
+	h->arrived++;
 	emu_hca_rx(h->hca, &rx);
 	/* packets come in batches: sometimes the HCA does not run after each */
 	if (sim_chance(&w->rng, 250))
@@ -644,6 +646,66 @@ int sim_hosts_create(struct sim_world *w)
 	return 0;
 }
 
+struct sums {
+	struct odp_counters c;
+};
+
+static void add_mr(void *arg, const struct odp_mr_info *mr)
+{
+	struct sums *s = arg;
+
+	s->c.read_faults += mr->counters.read_faults;
+	s->c.write_faults += mr->counters.write_faults;
+	s->c.local_faults += mr->counters.local_faults;
+	s->c.remote_faults += mr->counters.remote_faults;
+	s->c.pages_faulted += mr->counters.pages_faulted;
+	s->c.pages_invalidated += mr->counters.pages_invalidated;
+	s->c.pages_prefetched += mr->counters.pages_prefetched;
+}
+
+/* odp/odp.h: faults are read or write, local or remote; the domain is the sum of its MRs
+ */
+static void check_odp_counters(struct sim_host *h)
+{
+	struct odp_counters d;
+	struct sums s = {0};
+
+	odp_domain_counters(h->dom, &d);
+	odp_domain_each(h->dom, add_mr, &s);
+	if (d.read_faults + d.write_faults != d.local_faults + d.remote_faults)
+		sim_fail(h->w,
+			 "h%u: %llu read + %llu write faults, %llu local + %llu remote",
+			 h->id, (unsigned long long)d.read_faults,
+			 (unsigned long long)d.write_faults,
+			 (unsigned long long)d.local_faults,
+			 (unsigned long long)d.remote_faults);
+	if (d.read_faults != s.c.read_faults || d.write_faults != s.c.write_faults ||
+	    d.local_faults != s.c.local_faults || d.pages_faulted != s.c.pages_faulted ||
+	    d.pages_invalidated != s.c.pages_invalidated ||
+	    d.pages_prefetched != s.c.pages_prefetched)
+		sim_fail(h->w, "h%u: the domain's counters are not the sum of its MRs'",
+			 h->id);
+}
+
+/* What rdma_rxe calls sent_pkts and rcvd_pkts is what the network saw */
+static void check_hw_counters(struct sim_host *h)
+{
+	const char *const *names;
+	const uint64_t *values;
+	size_t n = emu_hw_counters(h->hca, &names, &values);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(names[i], "sent_pkts") && values[i] != h->sent)
+			sim_fail(h->w, "h%u: sent %llu packets, and counts %llu", h->id,
+				 (unsigned long long)h->sent,
+				 (unsigned long long)values[i]);
+		if (!strcmp(names[i], "rcvd_pkts") && values[i] != h->arrived)
+			sim_fail(h->w, "h%u: got %llu packets, and counts %llu", h->id,
+				 (unsigned long long)h->arrived,
+				 (unsigned long long)values[i]);
+	}
+}
+
 void sim_hosts_destroy(struct sim_world *w)
 {
 	for (uint32_t i = 0; i < w->nhosts; i++) {
@@ -651,6 +713,8 @@ void sim_hosts_destroy(struct sim_world *w)
 
 		if (!h->hca)
 			continue;
+		check_odp_counters(h);
+		check_hw_counters(h);
 		emu_hca_destroy(h->hca);
 		odp_prefetch_drain(h->dom);
 		odp_domain_destroy(h->dom);
