@@ -377,7 +377,7 @@ static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_
 	if (remote_get(t, &r, srqn, &mem))
 		return V_ACCESS;
 	err = odp_write(mem.mr, mem.iova, data, len, &acc);
-	if (acc.faulted)
+	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
 		fault_ahead(&mem, mem.iova + len, resp->resid - len, true, &acc);
 	emu_mem_put(&mem);
 	if (err)
@@ -1046,7 +1046,7 @@ static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint
 	if (remote_get(t, &rem, r->srqn, &mem))
 		return V_ACCESS;
 	err = odp_read(mem.mr, mem.iova, data, len, &acc);
-	if (acc.faulted)
+	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
 		fault_ahead(&mem, mem.iova + len, rem.rest - len, false, &acc);
 	emu_mem_put(&mem);
 	if (err == -EAGAIN && t->resp.state == RESP_DYING) {

@@ -401,7 +401,7 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 		*done += s.len;
 		*cur = c;
 	}
-	if (faulted && (!err || err == -EAGAIN))
+	if (faulted && sg_fault_ahead_ok(err, acc))
 		sg_fault_ahead(sg, c, rest + len - *done, access, acc);
 	return err;
 }
