@@ -239,13 +239,14 @@ static const struct net_port_ops engine_port_ops = {
 /* --- running
  * ------------------------------------------------------------------------------ */
 
-void engine_set_time(struct engine *e)
+uint64_t engine_set_time(struct engine *e)
 {
 	uint64_t now = engine_now();
 	unsigned int i;
 
 	for (i = 0; i < e->n_dev; i++)
 		emu_hca_set_time(e->dev[i].hca, now);
+	return now;
 }
 
 static bool run_devices(struct engine *e)
@@ -322,6 +323,11 @@ void engine_posted(struct engine *e)
 void engine_quiet(struct engine *e)
 {
 	e->quiet = true;
+}
+
+void engine_settle(struct engine *e)
+{
+	run(e, false);
 }
 
 /*
@@ -542,6 +548,13 @@ __attribute__((destructor)) static void engine_exit(void)
 {
 	struct engine *e = engine_running();
 
-	if (e && e->opt.stats[0])
+	if (!e)
+		return;
+	/* A thread that holds the lock at this moment sends by itself. */
+	if (!pthread_mutex_trylock(&e->lock)) {
+		engine_settle(e);
+		pthread_mutex_unlock(&e->lock);
+	}
+	if (e->opt.stats[0])
 		stats_report(e, e->opt.stats, stderr);
 }

@@ -58,6 +58,11 @@ void engine_lock(struct engine *e);
 void engine_unlock(struct engine *e);
 /* engine_posted - with the lock held: this was a doorbell, see engine_unlock() */
 void engine_posted(struct engine *e);
+/*
+ * engine_settle - with the lock held: send what was held back for a poller's next turn,
+ * before something is taken away that it depends on
+ */
+void engine_settle(struct engine *e);
 /* engine_quiet - with the lock held: this call gave the core nothing to send */
 void engine_quiet(struct engine *e);
 uint64_t engine_now(void);

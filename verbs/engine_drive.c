@@ -36,8 +36,16 @@
 #define YIELD_DRIVES 6u	     /* turns in YIELD_NS that count as "hot" */
 #define IDLE_LOOKS                                                                       \
 	20u /* looks without a turn, with a waiter asleep, before sleeping long */
-#define WAIT_SPIN_NS 50000u /* spin before sleeping: a wake-up costs 25 to 35 us */
-#define NEVER	     UINT64_MAX
+#define WAIT_SPIN_NS   50000u	 /* spin before sleeping: a wake-up costs 25 to 35 us */
+#define NEGLECT_NS     50000u	 /* packets that wait and nobody polled for so long */
+#define PENALTY_MIN_NS 10000000u /* listening after pollers neglected the sockets */
+#define PENALTY_MAX_NS 1000000000u
+#define NEVER	       UINT64_MAX
+
+static bool is_yielding(const struct engine *e)
+{
+	return atomic_load_explicit(&e->yielding, memory_order_relaxed);
+}
 
 static void wake_helper(struct engine *e)
 {
@@ -83,8 +91,8 @@ static int try_turn(struct engine *e, uint64_t *deadline)
 	if (pthread_mutex_trylock(&e->lock))
 		return -EBUSY;
 	e->sent = false;
-	if (atomic_load_explicit(&e->yielding, memory_order_relaxed)) {
-		engine_set_time(e);
+	if (is_yielding(e)) {
+		e->last_drive = engine_set_time(e);
 		*deadline = engine_run(e);
 		n = net_port_poll(e->port, BUDGET);
 	} else {
@@ -99,7 +107,7 @@ static int try_turn(struct engine *e, uint64_t *deadline)
  */
 static void leave(struct engine *e, uint64_t deadline)
 {
-	if (deadline || !atomic_load_explicit(&e->yielding, memory_order_relaxed))
+	if (deadline || !is_yielding(e))
 		engine_wake_before(e, deadline);
 }
 
@@ -188,11 +196,15 @@ int engine_wait(struct engine *e, int fd)
  * struct helper - what the helper remembers between two looks
  * @since:	when the last look was (ns)
  * @seen:	engine.drives then
+ * @listen_until: pollers neglected the sockets: listen beside them until then
+ * @penalty:	how long that was
  * @idle:	looks in a row without a turn of others, while a waiter sleeps on the
  * sockets
  */
 struct helper {
 	uint64_t since;
+	uint64_t listen_until;
+	uint64_t penalty;
 	uint32_t seen;
 	uint32_t idle;
 };
@@ -203,12 +215,28 @@ static void set_yielding(struct engine *e, bool yielding)
 }
 
 /*
+ * A program may poll often and yet spin on its memory in between, waiting for an RDMA
+ * WRITE that nobody receives. It is told by packets that the helper finds though no
+ * poller came for long.
+ */
+static void neglected(struct engine *e, struct helper *h, uint64_t now)
+{
+	set_yielding(e, false);
+	h->penalty *= 2;
+	if (h->penalty < PENALTY_MIN_NS)
+		h->penalty = PENALTY_MIN_NS;
+	if (h->penalty > PENALTY_MAX_NS)
+		h->penalty = PENALTY_MAX_NS;
+	h->listen_until = now + h->penalty;
+}
+
+/*
  * Decide whether others drive, from the turns they took since the last look. Returns
  * until when to sleep at the most.
  */
 static uint64_t look(struct engine *e, struct helper *h, uint64_t now)
 {
-	bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
+	bool yielding = is_yielding(e);
 	bool waiting = atomic_load_explicit(&e->waiters, memory_order_relaxed) > 0;
 	uint32_t drives = atomic_load_explicit(&e->drives, memory_order_relaxed);
 	uint32_t grown = drives - h->seen;
@@ -219,7 +247,8 @@ static uint64_t look(struct engine *e, struct helper *h, uint64_t now)
 	h->since = now;
 	h->seen = drives;
 	h->idle = grown ? 0 : h->idle + 1;
-	yielding = waiting || (uint64_t)grown * YIELD_NS > YIELD_DRIVES * elapsed;
+	yielding = waiting || (now >= h->listen_until &&
+			       (uint64_t)grown * YIELD_NS > YIELD_DRIVES * elapsed);
 	set_yielding(e, yielding);
 	atomic_store_explicit(&e->parked, waiting && h->idle > IDLE_LOOKS,
 			      memory_order_relaxed);
@@ -238,9 +267,9 @@ static void drain(int fd)
 
 /* One turn of the helper: receive until there is nothing, run timers. The next deadline
  */
-static uint64_t helper_turn(struct engine *e, bool links)
+static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 {
-	uint64_t deadline, tick;
+	uint64_t deadline, tick, now, last;
 	int n;
 
 	do {
@@ -248,15 +277,20 @@ static uint64_t helper_turn(struct engine *e, bool links)
 		if (links)
 			engine_links_changed(e);
 		links = false;
+		last = e->last_drive;
 		n = engine_receive(e, BUDGET, &deadline);
-		tick = net_port_tick(e->port, engine_now());
+		now = engine_now();
+		if (n > 0 && now - last > NEGLECT_NS && is_yielding(e) &&
+		    !atomic_load_explicit(&e->waiters, memory_order_relaxed))
+			neglected(e, h, now);
+		tick = net_port_tick(e->port, now);
 		/* Published under the lock, so that a later deadline of another thread is
 		 * seen. */
 		if (tick < deadline)
 			deadline = tick;
 		atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
 		pthread_mutex_unlock(&e->lock);
-	} while (n > 0 && !atomic_load_explicit(&e->yielding, memory_order_relaxed));
+	} while (n > 0 && !is_yielding(e));
 	return deadline;
 }
 
@@ -268,15 +302,14 @@ static void *helper_main(void *arg)
 	struct pollfd p[MAX_FDS];
 
 	for (;;) {
-		uint64_t deadline = helper_turn(e, links);
+		uint64_t deadline = helper_turn(e, &h, links);
 		uint64_t now = engine_now();
 		uint64_t until = look(e, &h, now);
-		bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
 
 		p[0] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = e->link_fd, .events = POLLIN};
 		p[2] = (struct pollfd){.fd = e->stats_fd, .events = POLLIN};
-		sleep_on(e, p, 3, !yielding, until < deadline ? until : deadline);
+		sleep_on(e, p, 3, !is_yielding(e), until < deadline ? until : deadline);
 		links = p[1].revents & POLLIN;
 		if (p[0].revents & POLLIN)
 			drain(e->wake_fd);

@@ -22,6 +22,7 @@
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
  * @posted:	the holder of the lock rang a doorbell
+ * @last_drive:	when a thread of the application last took a turn, while @yielding (ns)
  * @quiet:	the holder of the lock gave the core nothing to send
  * @sent:	a doorbell was served since the last turn of a poller
  * @last_wait:	when engine_wait() last returned (ns)
@@ -44,6 +45,7 @@ struct engine {
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;
+	uint64_t last_drive;
 	bool posted;
 	bool quiet;
 	bool sent;
@@ -57,8 +59,8 @@ struct engine {
 uint64_t engine_run(struct engine *e);
 /* engine_receive - take packets and run; lock held. How many packets came. */
 int engine_receive(struct engine *e, int budget, uint64_t *deadline);
-/* engine_set_time - lock held */
-void engine_set_time(struct engine *e);
+/* engine_set_time - lock held; the time */
+uint64_t engine_set_time(struct engine *e);
 /* engine_wake_before - make sure that the helper runs at @deadline at the latest */
 void engine_wake_before(struct engine *e, uint64_t deadline);
 

@@ -634,6 +634,7 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 		return uobject_exists(&ctx->objects, handle) ? -EINVAL : -ENOENT;
 	if (type == UOBJECT_QP && o->mcast)
 		return -EBUSY;
+	engine_settle(ctx->engine);
 	return destroy(ctx, o, rep ? rep : &ignored);
 }
 
@@ -677,6 +678,7 @@ void uverbs_destroy_all(struct uverbs_context *ctx)
 	};
 	bool some = true;
 
+	engine_settle(ctx->engine);
 	while (ctx->objects.used && some) {
 		some = false;
 		for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)

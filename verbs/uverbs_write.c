@@ -727,6 +727,7 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
 		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
+	engine_settle(c->ctx->engine);
 	err = emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
 	if (!err && cmd->attr_mask & IBV_QP_STATE)
 		o->can_send = cmd->qp_state >= IBV_QPS_RTS;
