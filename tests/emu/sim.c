@@ -44,6 +44,7 @@ static void usage(FILE *to)
 	    "  --seeds N      how many of each kind, 1000\n"
 	    "  --start S      the first seed, 1\n"
 	    "  --seed S       one scenario, with all its packets\n"
+	    "  --verbose      a line for each scenario\n"
 	    "  --keep-going   do not stop at the first failure; print one line for each\n"
 	    "kinds:",
 	    to);
@@ -97,6 +98,8 @@ static uint64_t many(enum sim_kind kind, uint64_t start, uint64_t n, bool keep_g
 
 	current_kind = kind;
 	for (uint64_t s = start; s < start + n; s++) {
+		struct sim_stats before = stats;
+
 		current_seed = s;
 		if (!keep_going) {
 			if (!sim_many(kind, s, 1, &stats)) {
@@ -108,6 +111,13 @@ static uint64_t many(enum sim_kind kind, uint64_t start, uint64_t n, bool keep_g
 			printf("sim: kind %s seed %llu: %s\n", sim_kind_name(kind),
 			       (unsigned long long)s, why);
 		}
+		if (verbose)
+			printf(
+			    "%s %llu: %llu packets, %llu completions, %llu runs\n",
+			    sim_kind_name(kind), (unsigned long long)s,
+			    (unsigned long long)(stats.packets - before.packets),
+			    (unsigned long long)(stats.completions - before.completions),
+			    (unsigned long long)(stats.runs - before.runs));
 	}
 	t = seconds() - t;
 	printf("%-8s %8llu scenarios, %llu judged, %llu failed, %.0f per second; %llu "

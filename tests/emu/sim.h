@@ -411,6 +411,7 @@ struct sim_world {
 	uint64_t ev_seq;
 	uint8_t *disturbed; /* hash of (QPN, PSN, direction) -> disturbances */
 
+	uint64_t runs; /* calls of emu_hca_run() */
 	uint64_t pkts, lost, duped, wcs, ops_ok, faults_seen;
 	uint32_t cqe;	/* of the hosts' CQs */
 	bool judged;	/* the scenario was run to its end (not drawn too large to fit) */
@@ -516,7 +517,7 @@ void sim_fuzz_rings(struct sim_world *w);
  * True if it went as it must; else @why says what did not.
  */
 struct sim_stats {
-	uint64_t scenarios, judged, packets, lost, completions, faults;
+	uint64_t scenarios, judged, runs, packets, lost, completions, faults;
 };
 bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char *),
 	     void *arg, char *why, size_t why_len, struct sim_stats *stats);

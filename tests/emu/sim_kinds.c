@@ -771,7 +771,7 @@ static void kind_error(struct sim_world *w)
 	op = draw_error(q, e, &remote);
 	if (!op)
 		return;
-	op->flags = (op->flags & IBV_SEND_INLINE) |
+	op->flags = (op->flags & (IBV_SEND_INLINE | IBV_SEND_FENCE)) |
 		    (sim_chance(&w->rng, 500) ? IBV_SEND_SIGNALED : 0);
 	n = (uint32_t)(op - q->op);
 	gen_ops(p, sim_below(&w->rng, 8));

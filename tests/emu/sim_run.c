@@ -28,6 +28,7 @@ bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char
 	stats->scenarios++;
 	stats->judged += w->judged;
 	stats->packets += w->pkts;
+	stats->runs += w->runs;
 	stats->lost += w->lost;
 	stats->completions += w->wcs;
 	stats->faults += w->faults_seen;

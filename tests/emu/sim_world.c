@@ -304,6 +304,14 @@ static void check_sent(struct sim_host *h, const uint8_t *data, uint32_t len)
 		sim_fail(h->w, "h%u sent from an address that is not its own", h->id);
 }
 
+static void unblock(struct sim_world *w, void *arg, uint64_t val)
+{
+	struct sim_host *h = arg;
+
+	h->tx_blocked = false;
+	sim_host_work(h);
+}
+
 static uint8_t *op_tx_get(void *arg, const struct net_path *path, uint32_t len)
 {
 	struct sim_host *h = arg;
@@ -314,8 +322,11 @@ static uint8_t *op_tx_get(void *arg, const struct net_path *path, uint32_t len)
 		sim_fail(w, "h%u: tx_get of %u bytes", h->id, len);
 		return NULL;
 	}
-	if (h->tx_blocked || sim_chance(&w->rng, w->net.tx_full)) {
+	if (h->tx_blocked)
+		return NULL;
+	if (sim_chance(&w->rng, w->net.tx_full)) {
 		h->tx_blocked = true;
+		sim_at(w, w->now + 1 + sim_below(&w->rng, 5000), unblock, h, 0);
 		return NULL;
 	}
 	h->tx_open = true;
@@ -452,14 +463,6 @@ static const struct emu_ops sim_emu_ops = {
 
 /* --- hosts --- */
 
-static void unblock(struct sim_world *w, void *arg, uint64_t val)
-{
-	struct sim_host *h = arg;
-
-	h->tx_blocked = false;
-	sim_host_work(h);
-}
-
 static void rest(struct sim_world *w, void *arg, uint64_t val)
 {
 	sim_host_work(arg);
@@ -489,11 +492,12 @@ static bool push_all(struct sim_host *h)
 void sim_host_work(struct sim_host *h)
 {
 	struct sim_world *w = h->w;
-	bool was_blocked = h->tx_blocked;
 
 	emu_hca_set_time(h->hca, w->now);
 	for (uint32_t i = 0; !w->failed; i++) {
 		bool more = emu_hca_run(h->hca);
+
+		w->runs++;
 
 		for (uint32_t c = 0; c < h->cqs; c++)
 			sim_poll(&h->cq[c]);
@@ -503,8 +507,6 @@ void sim_host_work(struct sim_host *h)
 		if (i > RUNS_PER_EVENT)
 			sim_fail(w, "h%u: emu_hca_run() always has more to do", h->id);
 	}
-	if (h->tx_blocked && !was_blocked)
-		sim_at(w, w->now + 1 + sim_below(&w->rng, 5000), unblock, h, 0);
 	h->deadline = emu_hca_deadline(h->hca);
 }
 
