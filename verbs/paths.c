@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define NODE_DIR "/dev/infiniband"
 
@@ -44,6 +45,9 @@ static void read_dir(void)
 
 const char *paths_dir(void)
 {
+	/* A sanitizer's runtime in the program starts before libc has the environment. */
+	if (!environ)
+		return NULL;
 	pthread_once(&dir_once, read_dir);
 	return dir_value[0] ? dir_value : NULL;
 }
