@@ -240,7 +240,20 @@ static void retry(struct tr_qp *t)
 	req->window = req->window / 2 > TR_WINDOW_MIN ? req->window / 2 : TR_WINDOW_MIN;
 	req->grown = 0;
 	req_rewind(t);
+	/* what waits for its memory is behind; it will ask for it again */
+	if (req->state == REQ_MEM)
+		req_enter(t, REQ_RUN, 0);
 	req_arm_ack_timer(t);
+}
+
+/*
+ * Is a loss that a response tells of news? Not in the wait after an RNR NAK, and not when
+ * nothing was sent since the last going back: then it is a copy, or of that time.
+ */
+static bool loss_is_news(const struct tr_req *req)
+{
+	return (req->state == REQ_RUN || req->state == REQ_MEM) &&
+	       req_cur_psn(req) != req->una;
 }
 
 void comp_timeout(struct tr_timer *timer)
@@ -256,7 +269,7 @@ void comp_timeout(struct tr_timer *timer)
 
 static void implied_nak(struct tr_qp *t)
 {
-	if (t->req.recovering || t->req.state != REQ_RUN)
+	if (t->req.recovering || !loss_is_news(&t->req))
 		return;
 	t->req.recovering = true;
 	retry(t);
@@ -308,7 +321,7 @@ static void rnr_nak(struct tr_qp *t, uint8_t timer)
 	struct emu_hca *hca = t->qp->hca;
 	struct tr_req *req = &t->req;
 
-	if (req->state != REQ_RUN)
+	if (req->state != REQ_RUN && req->state != REQ_MEM)
 		return;
 	hca->counter[EMU_CNT_RCV_RNR]++;
 	req->rnr_naks++;
@@ -335,8 +348,7 @@ static void nak(struct tr_qp *t, uint8_t code)
 
 	if (code == ROCE_NAK_PSN) {
 		t->qp->hca->counter[EMU_CNT_RCV_SEQ_ERR]++;
-		/* a copy of a NAK that was obeyed: nothing was sent since */
-		if (t->req.state == REQ_RUN && req_cur_psn(&t->req) != t->req.una)
+		if (loss_is_news(&t->req))
 			retry(t);
 		return;
 	}
