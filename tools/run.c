@@ -275,6 +275,7 @@ static int run(int argc, char **argv)
 		return rc;
 	if (session_create(&s))
 		return EXIT_SETUP;
+	warn_unless_preloadable(argv[optind]);
 	rc = prepare(&o, &s);
 	if (!rc)
 		rc = supervise(argv + optind, &sig, &leftover);

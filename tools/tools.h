@@ -64,6 +64,9 @@ void session_linger(const struct session *s);
  */
 int supervise(char **argv, int *signal, bool *leftover);
 
+/* warn_unless_preloadable - a line on stderr if @name will not see the devices */
+void warn_unless_preloadable(const char *name);
+
 /* preload_path - absolute path of liburxe.so; 0 or -errno */
 int preload_path(char path[PATH_MAX]);
 
