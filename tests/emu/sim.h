@@ -413,10 +413,12 @@ struct sim_world {
 
 	uint64_t runs; /* calls of emu_hca_run() */
 	uint64_t pkts, lost, duped, wcs, ops_ok, faults_seen;
-	uint32_t cqe;	/* of the hosts' CQs */
-	bool judged;	/* the scenario was run to its end (not drawn too large to fit) */
-	bool no_resend; /* nothing is lost and nobody is late */
-	uint64_t drop_nr;		  /* the packet of this number is lost, 0: none */
+	uint32_t cqe; /* of the hosts' CQs */
+	bool judged;  /* the scenario was run to its end (not drawn too large to fit) */
+	bool slow_faults; /* page faults take time, but nothing else is wrong with memory
+			   */
+	bool no_resend;	  /* nothing is lost and nobody is late */
+	uint64_t drop_nr; /* the packet of this number is lost, 0: none */
 	uint64_t dropped_at, followed_at; /* it, and the next one of its sender */
 	uint32_t dropped_from;
 	bool anything_goes; /* the model has no opinion */

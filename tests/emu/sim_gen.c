@@ -182,9 +182,9 @@ uint32_t gen_len(struct sim_world *w, uint32_t mtu, uint32_t max)
 
 static enum sim_arena_kind gen_arena(struct sim_world *w)
 {
-	if (w->kind == SIM_ODP || w->kind == SIM_VANISH)
-		return sim_chance(&w->rng, 900) ? SIM_ONDEMAND : SIM_PINNED;
-	return sim_chance(&w->rng, 250) ? SIM_ONDEMAND : SIM_PINNED;
+	bool mostly = w->kind == SIM_ODP || w->kind == SIM_VANISH || w->slow_faults;
+
+	return sim_chance(&w->rng, mostly ? 900 : 250) ? SIM_ONDEMAND : SIM_PINNED;
 }
 
 /* One of the MRs that cover the arena with every right */

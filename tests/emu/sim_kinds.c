@@ -868,6 +868,11 @@ static void kind_recover(struct sim_world *w)
 
 	gen_net(w, true);
 	gen_mem(w, false);
+	w->slow_faults = sim_chance(&w->rng, 400);
+	/* not by RNR NAKs: what follows one is dropped silently, and so betrays nothing
+	 */
+	if (w->slow_faults)
+		w->odp.latency = 1 + sim_below(&w->rng, 100 * US);
 	if (!gen_hosts(w, 2) || !gen_pair(w, &w->host[0], &w->host[1], IBV_QPT_RC, false))
 		return;
 	q = &w->qp[0];
@@ -885,6 +890,9 @@ static void kind_recover(struct sim_world *w)
 	settle(w);
 	/* what follows a lost packet betrays it: NAK, implied NAK, or coalesced ACK */
 	timeout = 4096ull << q->timeout;
+	if (w->slow_faults && w->dropped_from == p->host->id)
+		w->followed_at =
+		    0; /* a READ that is asked for twice hides a lost answer */
 	if (w->followed_at && w->followed_at - w->dropped_at < timeout / 2 &&
 	    q->done_at > t0 + timeout)
 		sim_fail(w, "one packet was lost, and it took %llu us to recover",
