@@ -68,6 +68,9 @@ void gen_mem(struct sim_world *w, bool hostile)
 	case 3:
 		w->odp.model = ODP_FAULT_FLOOD;
 		break;
+	case 4:
+		w->odp.model = ODP_FAULT_DAMMING;
+		break;
 	default:
 		w->odp.model = ODP_FAULT_SYNC;
 		break;
@@ -75,14 +78,12 @@ void gen_mem(struct sim_world *w, bool hostile)
 	/* a fault must be over before the retries of an RC requester are */
 	if (w->odp.model != ODP_FAULT_SYNC && w->odp.latency > 20 * US)
 		w->odp.latency = 20 * US;
-	/* a fault costs a timeout there, and retries are few: nothing else may */
-	if (w->odp.model == ODP_FAULT_DROP) {
+	/* faults cost timeouts there, and retries are few: nothing else may */
+	if (w->odp.model == ODP_FAULT_DROP || w->odp.model == ODP_FAULT_DAMMING) {
 		w->mem = (struct sim_mem_cfg){0};
 		w->net.loss = w->net.reorder = w->net.corrupt = w->net.dup = 0;
+		w->odp.max_pages += w->odp.max_pages ? SMALL_BOUND : 0;
 	}
-	/* and the bound must hold what one operation needs at a time */
-	if ((w->odp.model != ODP_FAULT_SYNC || w->odp.latency) && w->odp.max_pages)
-		w->odp.max_pages += SMALL_BOUND;
 }
 
 /* Pages of the on-demand arena move while the program runs */
