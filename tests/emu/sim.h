@@ -504,6 +504,7 @@ void sim_model_wc(struct sim_cq *cq, const struct ib_uverbs_wc *wc);
 void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie);
 /* Everything is quiet: @q, of which nothing may have failed, has completed its program */
 void sim_model_settle(struct sim_qp *q);
+bool sim_clean(const struct sim_world *w);
 void sim_model_end(struct sim_world *w);
 void sim_sge_gather(const struct sim_host *h, const struct sim_sge *sge, uint32_t n,
 		    uint8_t *out);

@@ -195,8 +195,8 @@ static void kind_rc(struct sim_world *w)
 
 static void kind_uc(struct sim_world *w)
 {
-	if (!draw_world(w, false, false) || !draw_pairs(w, IBV_QPT_UC, 3, false) ||
-	    !draw_programs(w) || !gen_connect(w))
+	if (!draw_world(w, false, sim_chance(&w->rng, 300)) ||
+	    !draw_pairs(w, IBV_QPT_UC, 3, false) || !draw_programs(w) || !gen_connect(w))
 		return;
 	start(w, 500 * US);
 	judge(w);
@@ -311,7 +311,7 @@ static void kind_ud(struct sim_world *w)
 	uint32_t total = 0, max = 0;
 	bool clean, enough = true;
 
-	if (!draw_world(w, sim_chance(&w->rng, 300), false))
+	if (!draw_world(w, sim_chance(&w->rng, 300), sim_chance(&w->rng, 300)))
 		return;
 	for (uint32_t i = 0; i < w->nhosts; i++) {
 		if (!ud_host(&w->host[i]))
@@ -326,7 +326,7 @@ static void kind_ud(struct sim_world *w)
 		total += w->qp[i].n;
 		max = w->qp[i].mtu > max ? w->qp[i].mtu : max;
 	}
-	clean = !w->net.loss && !w->net.corrupt && !w->net.dup && !w->net.reorder;
+	clean = sim_clean(w);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct sim_qp *q = &w->qp[i];
 		uint64_t tag = (uint64_t)SIM_TAG_RECV << 48 | (uint64_t)q->id << 32;

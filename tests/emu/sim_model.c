@@ -667,6 +667,13 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 
 /* --- the end --- */
 
+/* Nothing is lost, by the network or by a page fault of an unreliable QP */
+bool sim_clean(const struct sim_world *w)
+{
+	return !w->net.loss && !w->net.corrupt && !w->net.reorder && !w->net.dup &&
+	       w->odp.model == ODP_FAULT_SYNC && !w->odp.latency;
+}
+
 /* UC: each byte is old or new; all new when the message was announced or nothing was lost
  */
 static void end_uc_write(struct sim_qp *q, struct sim_op *op)
@@ -674,9 +681,8 @@ static void end_uc_write(struct sim_qp *q, struct sim_op *op)
 	static uint8_t data[SIM_ARENA_LEN];
 	struct sim_arena *ar = remote(q, op);
 	struct sim_world *w = q->host->w;
-	bool whole = op->delivered ||
-		     (!w->net.loss && !w->net.corrupt && !w->net.reorder && !w->net.dup &&
-		      op->opcode == IBV_WR_RDMA_WRITE && !q->peer->errored);
+	bool whole = op->delivered || (sim_clean(w) && op->opcode == IBV_WR_RDMA_WRITE &&
+				       !q->peer->errored);
 
 	op_data(q, op, data);
 	for (uint32_t i = 0; i < op->len; i++) {
