@@ -278,7 +278,7 @@ static int run(int argc, char **argv)
 	warn_unless_preloadable(argv[optind]);
 	rc = prepare(&o, &s);
 	if (!rc)
-		rc = supervise(argv + optind, &sig, &leftover);
+		rc = supervise(argv + optind, s.dir, &sig, &leftover);
 	if (leftover)
 		session_linger(&s);
 	else

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
+#include "verbs/will.h"
 
 #define NAME	      "urxe-XXXXXX"
 #define STALE_SECONDS 60
@@ -81,6 +82,7 @@ static void empty(int fd)
 
 void session_remove(const struct session *s)
 {
+	will_execute(s->dir);
 	empty(s->lock);
 	rmdir(s->dir);
 }
@@ -191,8 +193,8 @@ static void linger(const struct session *s)
 	while ((n = find_users(want, fds)) > 0) {
 		/* One at a time: a process that has ended stays readable. */
 		for (int i = 0; i < n; i++) {
-			while (poll(&fds[i], 1, -1) < 0 && errno == EINTR)
-				;
+			while (poll(&fds[i], 1, WILL_MS) <= 0)
+				will_execute(s->dir);
 			close(fds[i].fd);
 		}
 	}

@@ -4,13 +4,16 @@
  * Theory of operation
  *
  * To a shell, `urxe run CMD` must look like CMD. All signals that people send are blocked
- *here and taken one at a time by sigwaitinfo(2):
+ *here and taken one at a time by sigtimedwait(2):
  *
  *   from kill(2)		passed on to the program
  *   from the terminal		dropped: the kernel has sent it to the whole process group
  *   program ended		its status is ours
  *   program stopped		by the terminal: this process stops, too, so that the
  *				shell gets its prompt back; SIGCONT continues both
+ *
+ * Programs below the program may die, too, without anybody being told. What they left to
+ * be sent to their peers (verbs/will.h) is looked for now and then.
  *
  * Descendants that outlive the program come to this process (PR_SET_CHILD_SUBREAPER), so
  *that it can see at the end, at no cost, whether there are any. It does not wait for
@@ -26,6 +29,7 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
+#include "verbs/will.h"
 
 static const int passed_on[] = {SIGINT,	 SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
@@ -94,14 +98,17 @@ static bool reap(pid_t child, int *status)
 	return false;
 }
 
-static int wait_for(pid_t child, const sigset_t *set)
+static int wait_for(pid_t child, const sigset_t *set, const char *dir)
 {
+	const struct timespec will_time = {.tv_sec = WILL_MS / 1000};
 	int status = 0;
 
 	while (!reap(child, &status)) {
 		siginfo_t info;
-		int sig = sigwaitinfo(set, &info);
+		int sig = sigtimedwait(set, &info, &will_time);
 
+		if (sig < 0)
+			will_execute(dir);
 		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0 &&
 		    info.si_pid != child)
 			kill(child, sig);
@@ -119,7 +126,7 @@ static bool any_left(void)
 	return pid == 0;
 }
 
-int supervise(char **argv, int *sig, bool *leftover)
+int supervise(char **argv, const char *dir, int *sig, bool *leftover)
 {
 	const struct sigaction dfl = {.sa_handler = SIG_DFL};
 	struct sigaction chld;
@@ -148,7 +155,7 @@ int supervise(char **argv, int *sig, bool *leftover)
 		n = read(fds[0], &err, sizeof(err));
 	while (n < 0 && errno == EINTR);
 	close(fds[0]);
-	status = wait_for(child, &set);
+	status = wait_for(child, &set, dir);
 	*leftover = any_left();
 	if (n == sizeof(err))
 		return start_failure(argv[0], err);

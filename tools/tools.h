@@ -43,6 +43,9 @@ struct session {
 	int lock;
 };
 
+/* How often to look whether a program of a session died and left a will */
+#define WILL_MS 1000
+
 /* session_create - 0, or -errno with a line on stderr */
 int session_create(struct session *s);
 void session_remove(const struct session *s);
@@ -57,12 +60,12 @@ void session_linger(const struct session *s);
 
 /*
  * supervise - run @argv as the child of this process until it ends: signals go to it,
- * stops and exit status come from it. @leftover: set when descendants of it are still
+ * stops and exit status come from it. @dir is the session's. @leftover: set when descendants of it are still
  * there.
  *
  * The exit code; @signal is the signal that ended it, or 0.
  */
-int supervise(char **argv, int *signal, bool *leftover);
+int supervise(char **argv, const char *dir, int *signal, bool *leftover);
 
 /* warn_unless_preloadable - a line on stderr if @name will not see the devices */
 void warn_unless_preloadable(const char *name);
