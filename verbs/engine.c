@@ -309,9 +309,43 @@ int engine_receive(struct engine *e, int budget, uint64_t *deadline)
 	return n;
 }
 
+/*
+ * A thread of the application that is cancelled (pthread_cancel(3)) must not end inside
+ * of the system calls that are made under the lock.
+ */
+void engine_lock_bare(struct engine *e)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&e->lock);
+	e->cancel = cancel;
+}
+
+bool engine_trylock_bare(struct engine *e)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (pthread_mutex_trylock(&e->lock)) {
+		pthread_setcancelstate(cancel, NULL);
+		return false;
+	}
+	e->cancel = cancel;
+	return true;
+}
+
+void engine_unlock_bare(struct engine *e)
+{
+	int cancel = e->cancel;
+
+	pthread_mutex_unlock(&e->lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 void engine_lock(struct engine *e)
 {
-	pthread_mutex_lock(&e->lock);
+	engine_lock_bare(e);
 	engine_set_time(e);
 }
 
@@ -345,7 +379,7 @@ void engine_unlock(struct engine *e)
 		deadline = run(e, e->posted && e->sent && yielding);
 	e->sent |= e->posted;
 	e->posted = e->quiet = false;
-	pthread_mutex_unlock(&e->lock);
+	engine_unlock_bare(e);
 	engine_wake_before(e, deadline);
 }
 
@@ -551,9 +585,9 @@ __attribute__((destructor)) static void engine_exit(void)
 	if (!e)
 		return;
 	/* A thread that holds the lock at this moment sends by itself. */
-	if (!pthread_mutex_trylock(&e->lock)) {
+	if (engine_trylock_bare(e)) {
 		engine_settle(e);
-		pthread_mutex_unlock(&e->lock);
+		engine_unlock_bare(e);
 	}
 	if (e->opt.stats[0])
 		stats_report(e, e->opt.stats, stderr);

@@ -50,9 +50,15 @@ static bool is_yielding(const struct engine *e)
 static void wake_helper(struct engine *e)
 {
 	const uint64_t one = 1;
+	ssize_t n;
+	int cancel;
 
+	/* Neither ibv_post_send() nor ibv_poll_cq() is a cancellation point. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	n = write(e->wake_fd, &one, sizeof(one));
+	pthread_setcancelstate(cancel, NULL);
 	/* EAGAIN means that it is signalled already. */
-	if (write(e->wake_fd, &one, sizeof(one)) < 0)
+	if (n < 0)
 		return;
 }
 
@@ -88,7 +94,7 @@ static int try_turn(struct engine *e, uint64_t *deadline)
 {
 	int n;
 
-	if (pthread_mutex_trylock(&e->lock))
+	if (!engine_trylock_bare(e))
 		return -EBUSY;
 	e->sent = false;
 	if (is_yielding(e)) {
@@ -98,7 +104,7 @@ static int try_turn(struct engine *e, uint64_t *deadline)
 	} else {
 		n = engine_receive(e, BUDGET, deadline);
 	}
-	pthread_mutex_unlock(&e->lock);
+	engine_unlock_bare(e);
 	atomic_fetch_add_explicit(&e->drives, 1, memory_order_relaxed);
 	return n;
 }
@@ -159,12 +165,33 @@ static int sleep_on(struct engine *e, struct pollfd *p, int extra, bool sockets,
 		   : 0;
 }
 
+static void waiter_leaves(void *arg)
+{
+	struct engine *e = arg;
+
+	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
+	if (atomic_exchange_explicit(&e->parked, false, memory_order_relaxed))
+		wake_helper(e);
+}
+
+/* As read(2) is, a thread may be cancelled here; then the helper must not count on it */
+static int sleep_as_waiter(struct engine *e, int fd)
+{
+	struct pollfd p[MAX_FDS];
+	int ret;
+
+	p[0] = (struct pollfd){.fd = fd, .events = POLLIN};
+	atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
+	pthread_cleanup_push(waiter_leaves, e);
+	ret = sleep_on(e, p, 1, true, NEVER);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
 int engine_wait(struct engine *e, int fd)
 {
 	uint64_t spin_until = engine_now() + WAIT_SPIN_NS;
-	struct pollfd p[MAX_FDS];
 	uint64_t deadline = NEVER;
-	int ret = 0;
 
 	while (!readable(fd)) {
 		int n = try_turn(e, &deadline);
@@ -176,14 +203,8 @@ int engine_wait(struct engine *e, int fd)
 			sched_yield();
 			continue;
 		}
-		atomic_fetch_add_explicit(&e->waiters, 1, memory_order_relaxed);
-		p[0] = (struct pollfd){.fd = fd, .events = POLLIN};
-		ret = sleep_on(e, p, 1, true, NEVER);
-		atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
-		if (atomic_exchange_explicit(&e->parked, false, memory_order_relaxed))
-			wake_helper(e);
-		if (ret == -EINTR)
-			return ret;
+		if (sleep_as_waiter(e, fd) == -EINTR)
+			return -EINTR;
 	}
 	atomic_store_explicit(&e->last_wait, engine_now(), memory_order_relaxed);
 	return 0;

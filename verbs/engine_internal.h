@@ -19,6 +19,7 @@
  * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
  * @stats_fd:	readable when `urxe stat` asks, -1 outside of a session
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
+ * @cancel:	cancellation state that the holder of the lock had before
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
  * @posted:	the holder of the lock rang a doorbell
@@ -49,11 +50,17 @@ struct engine {
 	bool posted;
 	bool quiet;
 	bool sent;
+	int cancel;
 	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
 	_Atomic bool parked;
 };
 
+/* The lock alone: neither sets the time nor lets the core run. trylock: true if it was
+ * free */
+void engine_lock_bare(struct engine *e);
+bool engine_trylock_bare(struct engine *e);
+void engine_unlock_bare(struct engine *e);
 /* engine_run - let the core run after something happened; lock held. The next deadline.
  */
 uint64_t engine_run(struct engine *e);
