@@ -6,8 +6,8 @@
 HERE_CM=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE_CM/../programs/lib.sh"
 
-# What programs say when nobody listens (REJ 8, SIDR status 1, ECONNREFUSED)
-NOBODY='REJECTED, error:? 8|event: 8, error: 8|UNREACHABLE, error:? 1|error: 1$|onnection refused'
+# What programs say when nobody listens (REJ 8, SIDR status 1, ECONNREFUSED; rstream prints the wrong errno)
+NOBODY='REJECTED, error:? 8|event: 8, error: 8|UNREACHABLE, error:? 1|error: 1$|onnection refused|^rpoll: Operation now in progress'
 
 # cm_server NAME COMMAND... - sets SERVER; output in WORK/NAME.server
 cm_server() {
