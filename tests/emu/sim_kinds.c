@@ -191,12 +191,87 @@ static void kind_rc(struct sim_world *w)
 	judge(w);
 }
 
+/* --- receives that are shared --- */
+
+/* How many messages come to @s, and how long the longest is */
+static uint32_t srq_messages(struct sim_srq *s, uint32_t *max)
+{
+	struct sim_world *w = s->host->w;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct sim_qp *q = &w->qp[i];
+
+		for (uint32_t k = 0; k < q->rwr_n; k++) {
+			struct sim_op *op = &q->op[q->rwr[k]];
+
+			if (op->xsrq != s && q->peer->srq != s)
+				continue;
+			n++;
+			if (op->opcode != IBV_WR_RDMA_WRITE_WITH_IMM && op->len > *max)
+				*max = op->len;
+		}
+	}
+	return n;
+}
+
+/* Receives for all of them, each for the longest */
+static bool srq_recvs(struct sim_srq *s)
+{
+	uint64_t tag = (uint64_t)SIM_TAG_SRQ << 48 | (uint64_t)s->id << 32;
+	uint32_t max = 0, n = srq_messages(s, &max);
+
+	if (n > SIM_RECVS)
+		return false;
+	for (n += sim_below(&s->host->w->rng, 3); n; n--) {
+		if (!gen_recv(s->host, &s->rq, tag, max))
+			return n < 3; /* none that is needed */
+	}
+	return true;
+}
+
+/* Messages that are not too long to be received anywhere */
+static void small_mtus(struct sim_world *w)
+{
+	for (uint32_t i = 0; i < w->nqps; i++)
+		w->qp[i].mtu = w->qp[i & ~1u].mtu > 1024 ? 1024 : w->qp[i & ~1u].mtu;
+}
+
+static bool srqs_create(struct sim_world *w)
+{
+	for (uint32_t i = 0; i < w->nhosts; i++) {
+		if (sim_srq_create(&w->host[i], SIM_RECVS, SIM_SGES, NULL)) {
+			sim_fail(w, "h%u: an SRQ is refused", i);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool srqs_fill(struct sim_world *w)
+{
+	for (uint32_t i = 0; i < w->nhosts; i++) {
+		for (uint32_t k = 0; k < w->host[i].srqs; k++) {
+			if (!srq_recvs(&w->host[i].srq[k]))
+				return false;
+			gen_recv_schedule(w, &w->host[i].srq[k].rq, 2 * MS);
+		}
+	}
+	return true;
+}
+
 /* --- uc --- */
 
 static void kind_uc(struct sim_world *w)
 {
-	if (!draw_world(w, false, sim_chance(&w->rng, 300)) ||
-	    !draw_pairs(w, IBV_QPT_UC, 3, false) || !draw_programs(w) || !gen_connect(w))
+	bool srq = sim_chance(&w->rng, 250);
+
+	if (!draw_world(w, false, sim_chance(&w->rng, 300)) || (srq && !srqs_create(w)) ||
+	    !draw_pairs(w, IBV_QPT_UC, 3, srq))
+		return;
+	if (srq)
+		small_mtus(w);
+	if (!draw_programs(w) || !gen_connect(w) || !srqs_fill(w))
 		return;
 	start(w, 500 * US);
 	judge(w);
@@ -250,7 +325,9 @@ static bool ud_host(struct sim_host *h)
 static bool ud_qps(struct sim_world *w)
 {
 	for (uint32_t n = sim_range(&w->rng, 2, SIM_QPS); n; n--) {
-		struct sim_qp *q = gen_qp(any_host(w), IBV_QPT_UD, false);
+		struct sim_host *h = any_host(w);
+		struct sim_qp *q =
+		    gen_qp(h, IBV_QPT_UD, h->srqs && sim_chance(&w->rng, 500));
 
 		if (!q)
 			return false;
@@ -296,7 +373,7 @@ static void ud_complete(struct sim_world *w)
 		for (uint32_t k = 0; k < q->n; k++) {
 			struct sim_op *op = &q->op[k];
 
-			if (op->to && !op->undeliverable && op->len > 3 &&
+			if (op->to && !op->to->srq && !op->undeliverable && op->len > 3 &&
 			    op->delivered != 1)
 				sim_fail(
 				    w,
@@ -304,6 +381,17 @@ static void ud_complete(struct sim_world *w)
 				    q->id, k, op->delivered);
 		}
 	}
+}
+
+static void ud_srq_recvs(struct sim_host *h, uint32_t max)
+{
+	struct sim_world *w = h->w;
+
+	if (!h->srqs)
+		return;
+	for (uint32_t n = sim_below(&w->rng, 40); n; n--)
+		gen_recv(h, &h->srq[0].rq, (uint64_t)SIM_TAG_SRQ << 48, 40 + max);
+	gen_recv_schedule(w, &h->srq[0].rq, 500 * US);
 }
 
 static void kind_ud(struct sim_world *w)
@@ -317,7 +405,7 @@ static void kind_ud(struct sim_world *w)
 		if (!ud_host(&w->host[i]))
 			return;
 	}
-	if (!ud_qps(w))
+	if ((sim_chance(&w->rng, 250) && !srqs_create(w)) || !ud_qps(w))
 		return;
 	ud_attach(w);
 	for (uint32_t i = 0; i < w->nqps; i++) {
@@ -327,16 +415,18 @@ static void kind_ud(struct sim_world *w)
 		max = w->qp[i].mtu > max ? w->qp[i].mtu : max;
 	}
 	clean = sim_clean(w);
+	for (uint32_t i = 0; i < w->nhosts; i++)
+		ud_srq_recvs(&w->host[i], max);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct sim_qp *q = &w->qp[i];
 		uint64_t tag = (uint64_t)SIM_TAG_RECV << 48 | (uint64_t)q->id << 32;
 		uint32_t n = clean ? total : sim_below(&w->rng, 16);
 
-		while (n-- && gen_recv(q->host, &q->rq, tag, 40 + max))
+		while (!q->srq && n-- && gen_recv(q->host, &q->rq, tag, 40 + max))
 			;
 		q->rq.credit = clean ? q->rq.n : 0;
 		sim_rq_push(&q->rq);
-		enough = enough && q->rq.next >= total;
+		enough = enough && (q->srq || q->rq.next >= total);
 		gen_recv_schedule(w, &q->rq, 500 * US);
 		gen_send_schedule(q, 2 * MS);
 	}
@@ -351,50 +441,6 @@ static void kind_ud(struct sim_world *w)
 }
 
 /* --- srq --- */
-
-/* How many messages come to @s, and how long the longest is */
-static uint32_t srq_messages(struct sim_srq *s, uint32_t *max)
-{
-	struct sim_world *w = s->host->w;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < w->nqps; i++) {
-		struct sim_qp *q = &w->qp[i];
-
-		for (uint32_t k = 0; k < q->rwr_n; k++) {
-			struct sim_op *op = &q->op[q->rwr[k]];
-
-			if (op->xsrq != s && q->peer->srq != s)
-				continue;
-			n++;
-			if (op->opcode != IBV_WR_RDMA_WRITE_WITH_IMM && op->len > *max)
-				*max = op->len;
-		}
-	}
-	return n;
-}
-
-/* Receives for all of them, each for the longest */
-static bool srq_recvs(struct sim_srq *s)
-{
-	uint64_t tag = (uint64_t)SIM_TAG_SRQ << 48 | (uint64_t)s->id << 32;
-	uint32_t max = 0, n = srq_messages(s, &max);
-
-	if (n > SIM_RECVS)
-		return false;
-	for (n += sim_below(&s->host->w->rng, 3); n; n--) {
-		if (!gen_recv(s->host, &s->rq, tag, max))
-			return n < 3; /* none that is needed */
-	}
-	return true;
-}
-
-/* Messages that are not too long to be received anywhere */
-static void small_mtus(struct sim_world *w)
-{
-	for (uint32_t i = 0; i < w->nqps; i++)
-		w->qp[i].mtu = w->qp[i & ~1u].mtu > 1024 ? 1024 : w->qp[i & ~1u].mtu;
-}
 
 static void srq_limits(struct sim_world *w, uint32_t *limit)
 {
@@ -421,22 +467,11 @@ static void kind_srq(struct sim_world *w)
 
 	if (!draw_world(w, false, false))
 		return;
-	for (uint32_t i = 0; i < w->nhosts; i++) {
-		if (sim_srq_create(&w->host[i], SIM_RECVS, SIM_SGES, NULL)) {
-			sim_fail(w, "h%u: an SRQ is refused", i);
-			return;
-		}
-	}
-	if (!draw_pairs(w, IBV_QPT_RC, 3, true))
+	if (!srqs_create(w) || !draw_pairs(w, IBV_QPT_RC, 3, true))
 		return;
 	small_mtus(w);
-	if (!draw_programs(w) || !gen_connect(w))
+	if (!draw_programs(w) || !gen_connect(w) || !srqs_fill(w))
 		return;
-	for (uint32_t i = 0; i < w->nhosts; i++) {
-		if (!srq_recvs(&w->host[i].srq[0]))
-			return;
-		gen_recv_schedule(w, &w->host[i].srq[0].rq, 2 * MS);
-	}
 	srq_limits(w, limit);
 	start(w, 2 * MS);
 	settle(w);
@@ -484,13 +519,8 @@ static void kind_xrc(struct sim_world *w)
 		gen_ops(&w->qp[i], ops_per_qp(w));
 	if (!gen_connect(w))
 		return;
-	for (uint32_t i = 0; i < w->nhosts; i++) {
-		for (uint32_t k = 0; k < w->host[i].srqs; k++) {
-			if (!srq_recvs(&w->host[i].srq[k]))
-				return;
-			gen_recv_schedule(w, &w->host[i].srq[k].rq, 2 * MS);
-		}
-	}
+	if (!srqs_fill(w))
+		return;
 	start(w, 0);
 	judge(w);
 }
