@@ -587,6 +587,8 @@ __attribute__((destructor)) static void engine_exit(void)
 	/* A thread that holds the lock at this moment sends by itself. */
 	if (engine_trylock_bare(e)) {
 		engine_settle(e);
+		/* what a capture has not written yet */
+		net_port_tick(e->port, engine_now());
 		engine_unlock_bare(e);
 	}
 	if (e->opt.stats[0])
