@@ -817,9 +817,11 @@ static bool handlers_restart(void)
 static int wait_event(struct call *c)
 {
 	struct engine *e = c->f->u->engine;
+	int flags = REAL(fcntl)(c->fd, F_GETFL);
 	int ret;
 
-	if (REAL(fcntl)(c->fd, F_GETFL) & O_NONBLOCK)
+	/* Closed meanwhile by another thread: who waits goes on to wait, as in the kernel. */
+	if (flags >= 0 && flags & O_NONBLOCK)
 		return -EAGAIN;
 	engine_unlock(e);
 	ret = engine_wait(e, c->f->efd);
