@@ -14,6 +14,7 @@
  * tells which of several devices a packet is for), the kernel's ABI.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -25,9 +26,12 @@
 #include "verbs/netdev.h"
 #include "verbs/stats.h"
 #include "verbs/tree.h"
+#include "verbs/ucma.h"
 
 /* Rounds of the core that one unlock pays for; beyond them the helper goes on */
 #define RUN_ROUNDS 32
+/* Looks for the lock at exit */
+#define EXIT_TRIES 1000
 
 static _Atomic(struct engine *) the_engine;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -444,6 +448,7 @@ static int start_layers(struct engine *e, const char **what)
 	}
 	if (ret)
 		return ret;
+	ucma_serve(e);
 	*what = "helper thread";
 	engine_links_open(e);
 	if (e->opt.dir[0])
@@ -581,11 +586,15 @@ struct engine *engine_get(void)
 __attribute__((destructor)) static void engine_exit(void)
 {
 	struct engine *e = engine_running();
+	int i;
 
 	if (!e)
 		return;
-	/* A thread that holds the lock at this moment sends by itself. */
-	if (engine_trylock_bare(e)) {
+	/* Whoever holds the lock gives it back soon, unless it is this thread, in a
+	 * signal handler. */
+	for (i = 0; i < EXIT_TRIES && !engine_trylock_bare(e); i++)
+		sched_yield();
+	if (i < EXIT_TRIES) {
 		engine_settle(e);
 		/* what a capture has not written yet */
 		net_port_tick(e->port, engine_now());
