@@ -400,8 +400,8 @@ static int start_device(struct engine *e, unsigned int index)
 
 	d->engine = e;
 	d->index = index;
-	snprintf(d->name, sizeof(d->name), "%s", e->opt.device[index].name);
-	snprintf(d->ifname, sizeof(d->ifname), "%s", e->opt.device[index].ifname);
+	memcpy(d->name, e->opt.device[index].name, sizeof(d->name));
+	memcpy(d->ifname, e->opt.device[index].ifname, sizeof(d->ifname));
 	ret = netdev_read(d->ifname, &info);
 	if (ret)
 		return ret;

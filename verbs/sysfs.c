@@ -266,7 +266,7 @@ static void write_device(struct tree *t, const struct sysfs_device *d, unsigned 
 {
 	char base[64], text[64];
 
-	snprintf(base, sizeof(base), "%s/%s", PATHS_DEVICES + 1, d->name);
+	snprintf(base, sizeof(base), "%s/%s", &PATHS_DEVICES[1], d->name);
 	put(t, "0xffff\n", "%s/vendor", base);
 	put(t, "0x0000\n", "%s/device", base);
 	put(t, "-1\n", "%s/numa_node", base);
