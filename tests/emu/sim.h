@@ -94,6 +94,7 @@ enum sim_kind {
 	SIM_CQ,	     /* overrun, resize, events */
 	SIM_GARBAGE, /* mutated packets straight into the HCA */
 	SIM_WQE,     /* rings full of random bytes */
+	SIM_VERBS,   /* random verbs with random arguments */
 	SIM_KINDS,
 };
 
@@ -512,6 +513,8 @@ void sim_sge_gather(const struct sim_host *h, const struct sim_sge *sge, uint32_
 /* sim_fuzz.c */
 void sim_fuzz_wire(struct sim_world *w);
 void sim_fuzz_rings(struct sim_world *w);
+/* sim_fuzz_verbs.c */
+void sim_fuzz_verbs(struct sim_world *w);
 
 /*
  * sim_one - run one scenario

@@ -21,7 +21,7 @@ static void many(enum sim_kind kind)
 	ck_assert_uint_eq(stats.scenarios, SEEDS);
 	/* some draws do not fit into memory */
 	ck_assert_uint_gt(stats.judged, SEEDS * 3 / 4);
-	ck_assert_uint_gt(stats.packets, SEEDS);
+	ck_assert_uint_gt(stats.packets, SEEDS / 4);
 }
 
 #define KIND_TEST(name, kind)                                                            \
@@ -49,6 +49,7 @@ KIND_TEST(a_drained_send_queue_rests_and_resumes, SIM_SQD)
 KIND_TEST(qps_killed_in_mid_flight_flush_and_can_be_used_again, SIM_KILL)
 KIND_TEST(completion_queues_overrun_resize_and_raise_one_event_per_arming, SIM_CQ)
 KIND_TEST(wire_garbage_never_crashes, SIM_GARBAGE)
+KIND_TEST(random_verbs_never_crash_and_leave_nothing, SIM_VERBS)
 KIND_TEST(nonsense_in_rings_never_crashes, SIM_WQE)
 
 /* FNV-1a over the ladder */
@@ -110,6 +111,7 @@ static Suite *suite(void)
 		       rnr_exhaustion_ends_in_rnr_retry_exc_and_spares_the_responder);
 	tcase_add_test(err, qps_killed_in_mid_flight_flush_and_can_be_used_again);
 	tcase_add_test(bad, wire_garbage_never_crashes);
+	tcase_add_test(bad, random_verbs_never_crash_and_leave_nothing);
 	tcase_add_test(bad, nonsense_in_rings_never_crashes);
 	tcase_add_test(self, a_seed_replays_exactly);
 	suite_add_tcase(s, rel);

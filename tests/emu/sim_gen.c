@@ -351,8 +351,8 @@ static bool gen_read(struct sim_qp *q, struct sim_op *op)
 	uint32_t room = gen_room(q->host);
 
 	op->len = gen_len(w, q->mtu, room < SIM_SRC_LEN / 2 ? room : SIM_SRC_LEN / 2);
-	if (last && last->opcode == IBV_WR_RDMA_WRITE && last->len && last->len < room &&
-	    sim_chance(&w->rng, 500)) {
+	if (last && !last->must && last->opcode == IBV_WR_RDMA_WRITE && last->len &&
+	    last->len < room && sim_chance(&w->rng, 500)) {
 		/* what the WRITE before it wrote */
 		op->len = last->len;
 		op->rarena = last->rarena;
@@ -373,7 +373,7 @@ static bool gen_forward(struct sim_qp *q, struct sim_op *op)
 	struct sim_op *last = q->n ? &q->op[q->n - 1] : NULL;
 
 	/* where CQs are not polled at once the model would learn of it too late */
-	if (!last || last->opcode != IBV_WR_RDMA_READ || !last->len ||
+	if (!last || last->must || last->opcode != IBV_WR_RDMA_READ || !last->len ||
 	    q->host->w->kind == SIM_CQ || !sim_chance(&q->host->w->rng, 400))
 		return false;
 	op->flags = (op->flags & ~(uint32_t)IBV_SEND_INLINE) | IBV_SEND_FENCE;
@@ -394,7 +394,7 @@ static bool gen_atomic(struct sim_qp *q, struct sim_op *op)
 	uint64_t now;
 
 	op->len = 8;
-	if (last &&
+	if (last && !last->must &&
 	    (last->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	     last->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
 	    sim_chance(r, 600)) {

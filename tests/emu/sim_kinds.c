@@ -14,12 +14,13 @@
 #define LONG_ENOUGH (3600ull * 1000 * MS) /* virtual */
 
 static const char *const kind_names[SIM_KINDS] = {
-    [SIM_RC] = "rc",	   [SIM_UC] = "uc",	    [SIM_UD] = "ud",
-    [SIM_SRQ] = "srq",	   [SIM_ODP] = "odp",	    [SIM_VANISH] = "vanish",
-    [SIM_ERROR] = "error", [SIM_RETRY] = "retry",   [SIM_RNR] = "rnr",
-    [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic", [SIM_SQD] = "sqd",
-    [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	    [SIM_GARBAGE] = "garbage",
-    [SIM_WQE] = "wqe",	   [SIM_XRC] = "xrc",	    [SIM_RECOVER] = "recover",
+    [SIM_RC] = "rc",	       [SIM_UC] = "uc",		[SIM_UD] = "ud",
+    [SIM_SRQ] = "srq",	       [SIM_ODP] = "odp",	[SIM_VANISH] = "vanish",
+    [SIM_ERROR] = "error",     [SIM_RETRY] = "retry",	[SIM_RNR] = "rnr",
+    [SIM_MW] = "mw",	       [SIM_ATOMIC] = "atomic", [SIM_SQD] = "sqd",
+    [SIM_KILL] = "kill",       [SIM_CQ] = "cq",		[SIM_GARBAGE] = "garbage",
+    [SIM_WQE] = "wqe",	       [SIM_XRC] = "xrc",	[SIM_VERBS] = "verbs",
+    [SIM_RECOVER] = "recover",
 };
 
 const char *sim_kind_name(enum sim_kind kind)
@@ -1752,6 +1753,9 @@ void sim_scenario(struct sim_world *w)
 		break;
 	case SIM_WQE:
 		sim_fuzz_rings(w);
+		break;
+	case SIM_VERBS:
+		sim_fuzz_verbs(w);
 		break;
 	default:
 		kind_rc(w);

@@ -626,6 +626,8 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 	if (sim_tracing(w))
 		sim_trace(w, "h%u event %s%s%u", h->id, event_name(type),
 			  q ? " of q" : "", q ? q->id : 0);
+	if (w->kind == SIM_VERBS)
+		return;
 	switch (type) {
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
