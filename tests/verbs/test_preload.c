@@ -303,6 +303,37 @@ START_TEST(children)
 }
 END_TEST
 
+static void *open_and_close(void *stop)
+{
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+		int fd = open_node();
+
+		close(get_context(fd));
+		close(fd);
+	}
+	return NULL;
+}
+
+START_TEST(forks_beside_opens)
+{
+	bool stop = false;
+	pthread_t t;
+	int status;
+
+	ck_assert_int_eq(pthread_create(&t, NULL, open_and_close, &stop), 0);
+	for (int i = 0; i < 500; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, 0);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(t, NULL);
+}
+END_TEST
+
 START_TEST(netlink)
 {
 	int fd;
@@ -406,6 +437,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, through_a_socket);
 	tcase_add_test(tc, closing_all);
 	tcase_add_test(tc, children);
+	tcase_add_test(tc, forks_beside_opens);
 	tcase_add_test(tc, netlink);
 	tcase_add_test(tc, signals);
 	tcase_add_test(tc, cancellation);
