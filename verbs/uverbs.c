@@ -79,14 +79,14 @@ struct uverbs_context *uverbs_lookup(int fd)
  * ---------------------------------------------------------------- */
 
 /* Are @len bytes of the application's memory zero? 1, 0, or -EFAULT */
-static int is_zero(const uint8_t *p, size_t len)
+static int is_zero(uintptr_t p, size_t len)
 {
 	uint8_t part[64];
 
 	while (len) {
 		size_t n = len < sizeof(part) ? len : sizeof(part);
 
-		if (guard_copy(part, p, n))
+		if (guard_copy(part, (const void *)p, n))
 			return -EFAULT;
 		for (size_t i = 0; i < n; i++)
 			if (part[i])
@@ -107,18 +107,18 @@ int uverbs_request(const struct uverbs_call *c, void *buf, size_t len)
 		return -EFAULT;
 	if (c->in_len <= len)
 		return 0;
-	zero = is_zero((const uint8_t *)c->in + len, c->in_len - len);
+	zero = is_zero((uintptr_t)c->in + len, c->in_len - len);
 	return zero < 0 ? zero : zero ? 0 : -EOPNOTSUPP;
 }
 
-static int put_zeros(uint8_t *p, size_t len)
+static int put_zeros(uintptr_t p, size_t len)
 {
 	static const uint8_t zeros[64];
 
 	while (len) {
 		size_t n = len < sizeof(zeros) ? len : sizeof(zeros);
 
-		if (guard_copy(p, zeros, n))
+		if (guard_copy((void *)p, zeros, n))
 			return -EFAULT;
 		p += n;
 		len -= n;
@@ -132,7 +132,7 @@ int uverbs_response(const struct uverbs_call *c, const void *buf, size_t len)
 
 	if (n && guard_copy(c->out, buf, n))
 		return -EFAULT;
-	return put_zeros((uint8_t *)c->out + n, c->out_len - n);
+	return put_zeros((uintptr_t)c->out + n, c->out_len - n);
 }
 
 int uverbs_hw_response(const struct uverbs_call *c, const void *buf, size_t len)

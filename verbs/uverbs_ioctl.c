@@ -316,7 +316,7 @@ static int query_gid_table(struct request *r)
 			continue;
 		if ((n + 1) * size > out->len)
 			return -EINVAL;
-		c.out = (uint8_t *)(uintptr_t)out->data + n * size;
+		c.out = (void *)(uintptr_t)(out->data + n * size);
 		c.out_len = size;
 		err = uverbs_response(&c, &e, sizeof(e));
 		if (err)

@@ -990,8 +990,14 @@ int uverbs_invoke(struct uverbs_call *c, uint32_t number)
 #define HDR    sizeof(struct ib_uverbs_cmd_hdr)
 #define EX_HDR sizeof(struct ib_uverbs_ex_cmd_hdr)
 
+/* The application's pointers may be anything: arithmetic with them must not be C's. */
+static void *behind(const void *p, size_t len)
+{
+	return (void *)((uintptr_t)p + len);
+}
+
 static int split_legacy(const struct command *cmd, const struct ib_uverbs_cmd_hdr *hdr,
-			const uint8_t *buf, size_t len, struct uverbs_call *c)
+			const void *buf, size_t len, struct uverbs_call *c)
 {
 	size_t out_len = hdr->out_words * 4u;
 	uint64_t response;
@@ -1000,11 +1006,11 @@ static int split_legacy(const struct command *cmd, const struct ib_uverbs_cmd_hd
 		return -EINVAL;
 	if (len < HDR + cmd->req || out_len < cmd->resp)
 		return -ENOSPC;
-	c->in = buf + HDR;
+	c->in = behind(buf, HDR);
 	c->in_len = len - HDR;
 	if (cmd->hw) {
 		c->in_len = cmd->req;
-		c->hw_in = buf + HDR + cmd->req;
+		c->hw_in = behind(buf, HDR + cmd->req);
 		c->hw_in_len = len - HDR - cmd->req;
 	}
 	if (!cmd->resp)
@@ -1015,20 +1021,20 @@ static int split_legacy(const struct command *cmd, const struct ib_uverbs_cmd_hd
 	c->out_len = out_len;
 	if (cmd->hw) {
 		c->out_len = cmd->resp;
-		c->hw_out = (uint8_t *)c->out + cmd->resp;
+		c->hw_out = behind(c->out, cmd->resp);
 		c->hw_out_len = out_len - cmd->resp;
 	}
 	return 0;
 }
 
 static int split_ex(const struct command *cmd, const struct ib_uverbs_cmd_hdr *hdr,
-		    const uint8_t *buf, size_t len, struct uverbs_call *c)
+		    const void *buf, size_t len, struct uverbs_call *c)
 {
 	struct ib_uverbs_ex_cmd_hdr ex;
 
 	if (len < HDR + EX_HDR)
 		return -EINVAL;
-	if (guard_copy(&ex, buf + HDR, sizeof(ex)))
+	if (guard_copy(&ex, behind(buf, HDR), sizeof(ex)))
 		return -EFAULT;
 	if ((hdr->in_words + (size_t)ex.provider_in_words) * 8 != len - HDR - EX_HDR)
 		return -EINVAL;
@@ -1040,13 +1046,13 @@ static int split_ex(const struct command *cmd, const struct ib_uverbs_cmd_hdr *h
 		return -EINVAL;
 	if (ex.response && hdr->out_words * 8u < cmd->resp)
 		return -ENOSPC;
-	c->in = buf + HDR + EX_HDR;
+	c->in = behind(buf, HDR + EX_HDR);
 	c->in_len = hdr->in_words * 8u;
-	c->hw_in = (const uint8_t *)c->in + c->in_len;
+	c->hw_in = behind(c->in, c->in_len);
 	c->hw_in_len = ex.provider_in_words * 8u;
 	c->out = (void *)(uintptr_t)ex.response;
 	c->out_len = hdr->out_words * 8u;
-	c->hw_out = (uint8_t *)c->out + c->out_len;
+	c->hw_out = behind(c->out, c->out_len);
 	c->hw_out_len = ex.provider_out_words * 8u;
 	return 0;
 }
