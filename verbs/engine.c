@@ -27,6 +27,7 @@
 #include "verbs/stats.h"
 #include "verbs/tree.h"
 #include "verbs/ucma.h"
+#include "verbs/vfile.h"
 
 /* Rounds of the core that one unlock pays for; beyond them the helper goes on */
 #define RUN_ROUNDS 32
@@ -558,6 +559,7 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static void fork_register(void)
 {
+	vfile_follow_fork();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 

@@ -173,7 +173,7 @@ PUBLIC int ibv_exp_query_device(struct ibv_context *context,
 	emu_query_device(ctx->hca, &known);
 	engine_unlock(ctx->engine);
 	vfile_put(&ctx->vf);
-	if (guard_copy(&asked, &attr->comp_mask, sizeof(asked)))
+	if (!attr || guard_copy(&asked, &attr->comp_mask, sizeof(asked)))
 		return public_result(-EFAULT);
 	fill_attr(&out, &known);
 	out.comp_mask = asked & ATTR_KNOWN;

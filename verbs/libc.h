@@ -12,14 +12,20 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+/*
+ * Marks what may be called while a sanitizer's runtime is being initialised: nothing of it may
+ * be called back.
+ */
+#define EARLY __attribute__((no_sanitize("address", "thread", "undefined")))
+
 /* Marks a function of the library that takes the place of libc's. */
-#define INTERPOSE __attribute__((visibility("default")))
+#define INTERPOSE __attribute__((visibility("default"))) EARLY
 
 /*
  * libc_next - the next definition of @name, kept in *@slot; NULL if there is none. Racing
  * lookups store the same value.
  */
-static inline void *libc_next(void **slot, const char *name)
+EARLY static inline void *libc_next(void **slot, const char *name)
 {
 	void *p = __atomic_load_n(slot, __ATOMIC_RELAXED);
 

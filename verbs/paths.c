@@ -14,6 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "verbs/libc.h"
+
 #define NODE_DIR "/dev/infiniband"
 
 /* Longest first where one is the beginning of another; a match ends at '/' or the end. */
@@ -31,7 +33,7 @@ static const char *const prefixes[] = {
 static pthread_once_t dir_once = PTHREAD_ONCE_INIT;
 static char dir_value[PATH_MAX];
 
-static void read_dir(void)
+EARLY static void read_dir(void)
 {
 	const char *d = getenv("URXE_DIR");
 	size_t n = d ? strlen(d) : 0;
@@ -43,7 +45,7 @@ static void read_dir(void)
 	memcpy(dir_value, d, n);
 }
 
-const char *paths_dir(void)
+EARLY const char *paths_dir(void)
 {
 	/* A sanitizer's runtime in the program starts before libc has the environment. */
 	if (!environ)
@@ -53,7 +55,7 @@ const char *paths_dir(void)
 }
 
 /* The length of @prefix if @path is it or below it, else 0 */
-static size_t below(const char *path, const char *prefix)
+EARLY static size_t below(const char *path, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
@@ -62,7 +64,7 @@ static size_t below(const char *path, const char *prefix)
 	return path[n] == '\0' || path[n] == '/' ? n : 0;
 }
 
-bool paths_is_ours(const char *path)
+EARLY bool paths_is_ours(const char *path)
 {
 	/* Nearly every path of a program fails here. */
 	if (!path || path[0] != '/' || (path[1] != 's' && path[1] != 'd'))

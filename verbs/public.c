@@ -38,7 +38,7 @@ int public_context(struct ibv_context *context, struct uverbs_context **out)
 
 	if (!paths_dir())
 		return -ENOSYS;
-	if (guard_copy(&fd, &context->cmd_fd, sizeof(fd)))
+	if (!context || guard_copy(&fd, &context->cmd_fd, sizeof(fd)))
 		return -EINVAL;
 	ctx = uverbs_lookup(fd);
 	if (!ctx)

@@ -180,8 +180,21 @@ static void make_mark(void)
 
 static void fork_child(void)
 {
-	orphan_all();
+	if (table.pid)
+		orphan_all();
 	pthread_mutex_unlock(&table.lock);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+void vfile_follow_fork(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork);
 }
 
 /* With the lock held, before the first entry of this process */
@@ -189,10 +202,9 @@ static void adopt_table(void)
 {
 	if (is_ours())
 		return;
-	if (!table.pid) {
+	vfile_follow_fork();
+	if (!table.pid)
 		make_mark();
-		pthread_atfork(fork_prepare, fork_parent, fork_child);
-	}
 	orphan_all();
 }
 

@@ -40,6 +40,13 @@ struct vfile {
 	int refs;
 };
 
+/*
+ * vfile_follow_fork - have the table's lock held over fork(2), from the first entry on at the
+ * latest. Who takes that lock with another one held, and holds that over fork as well, must
+ * call this before pthread_atfork(3): prepare handlers run in reverse order.
+ */
+void vfile_follow_fork(void);
+
 /* Tie @fd to @vf (refs becomes 1). 0 or -errno; on failure @fd stays open and untied. */
 int vfile_install(int fd, struct vfile *vf);
 /* A borrowed reference to what @fd is, or NULL; give it back with vfile_put(). Lock-free
