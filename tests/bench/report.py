@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the benchmarks side by side and print ratios against the goals.
 
-usage: report.py RAW VERBS URXE [--rounds N] [--only TEXT] [--option=OPT for `urxe run`]...
+usage: report.py RAW VERBS ODP URXE [--rounds N] [--only TEXT] [--option=OPT for `urxe run`]...
 
 Each row pairs a measure over the emulated HCA with its limit on this machine, measured in turn
 in the same run (A B A B ...), and prints the medians and the median of the ratios pair by pair.
@@ -19,7 +19,7 @@ TIMEOUT = 120  # s, for one measure
 
 class Bench:
     def __init__(self, args):
-        self.raw_bin, self.verbs_bin, self.urxe = args.raw, args.verbs, args.urxe
+        self.raw_bin, self.verbs_bin, self.odp_bin, self.urxe = args.raw, args.verbs, args.odp, args.urxe
         self.options = args.option or []
 
     def value(self, command):
@@ -31,6 +31,9 @@ class Bench:
 
     def verbs(self, *words, pin=None):
         return self.value(self.pin(pin) + [self.urxe, "run", *self.options, "--", self.verbs_bin, *words])
+
+    def odp(self, *words):
+        return self.value([self.urxe, "run", *self.options, "--", self.odp_bin, *words])
 
     @staticmethod
     def pin(cpu):
@@ -64,6 +67,12 @@ def rows(b):
            lambda: b.verbs("bw", "write", "65536"), "1 QP", *at_least(0.95))
     yield ("ODP warm, 1 MiB write", "GB/s", lambda: b.verbs("bw", "write", "1048576", "--odp"),
            lambda: b.verbs("bw", "write", "1048576"), "pinned", *at_least(0.97))
+    yield ("prefetch of 64 MiB of cold pages", "ms", lambda: b.odp("prefetch", "64"),
+           lambda: b.odp("populate", "64"), "MADV_POPULATE_WRITE", *at_most(1.15))
+    yield ("first touch of a page, 8 B write", "us", lambda: b.odp("touch", "cold"),
+           lambda: b.odp("touch", "prefetched"), "prefetched", "", lambda r: True)
+    yield ("munmap of 16 pages in a page table", "us", lambda: b.odp("munmap", "odp"),
+           lambda: b.odp("munmap", "plain"), "in none", "", lambda r: True)
     yield ("memory of an idle RC QP", "KiB", lambda: b.verbs("memory", "2000"),
            lambda: 16.0, "bound", *at_most(1.0))
     yield ("start: urxe run true", "ms", lambda: start_ms([b.urxe, "run", "true"]),
@@ -104,6 +113,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("raw")
     p.add_argument("verbs")
+    p.add_argument("odp")
     p.add_argument("urxe")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--only", default="")
