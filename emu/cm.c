@@ -4,10 +4,10 @@
  * Theory of operation
  *
  * A connection is made by REQ, REP, RTU, refused by REJ, and ended by DREQ, DREP.
- *Messages are datagrams and get lost. Whoever expects an answer repeats his message (REQ,
- *REP, DREQ, SIDR_REQ); whoever answers keeps the answer and gives it again when the
- *question comes again. So REJ, RTU, DREP and SIDR_REP need no timers, only some time in
- *which they are remembered (ANSWERED, TIMEWAIT). Example, each arrow being lost once:
+ * Messages are datagrams and get lost. Whoever expects an answer repeats his message
+ * (REQ, REP, DREQ, SIDR_REQ); whoever answers keeps the answer and gives it again when
+ * the question comes again. So REJ, RTU, DREP and SIDR_REP need no timers, only some time
+ * in which they are remembered (ANSWERED, TIMEWAIT). Example, each arrow being lost once:
  *
  *	active                      passive
  *	REQ_SENT      -REQ->x
@@ -20,19 +20,19 @@
  *	              -RTU->        ESTABLISHED
  *
  * Timers. A peer may take its response timeout (seconds) to answer, and hope is lost
- *after that many of them as max_cm_retries says. A lost datagram should not cost seconds,
- *though: repetitions begin after FIRST_RTO and the interval doubles until it is the
- *response timeout. The total time is as if there were no early ones. An owner that is
- *slow to answer makes the CM send an MRA for the first duplicate, which stops them.
+ * after that many of them as max_cm_retries says. A lost datagram should not cost
+ * seconds, though: repetitions begin after FIRST_RTO and the interval doubles until it is
+ * the response timeout. The total time is as if there were no early ones. An owner that
+ * is slow to answer makes the CM send an MRA for the first duplicate, which stops them.
  *
  * Stale connections (12.9.8.3). A REQ from a QP that has a living connection here means
- *that the peer has lost its memory: the REQ is refused (STALE_CONN), the old connection
- *gets a DREQ. A connection that is being or has been disconnected is no obstacle: its QP
- *may be used again at once.
+ * that the peer has lost its memory: the REQ is refused (STALE_CONN), the old connection
+ * gets a DREQ. A connection that is being or has been disconnected is no obstacle: its QP
+ * may be used again at once.
  *
  * Release. The owner may release a connection at any moment; its peer is told
- *(last_words()) and the connection stays without an owner as long as the protocol needs
- *it.
+ * (last_words()) and the connection stays without an owner as long as the protocol needs
+ * it.
  *
  * Owns: struct emu_cm and its connections. Must not know: sockets, ports, QPs.
  */

@@ -86,11 +86,11 @@ enum emu_cm_event_type {
 
 /*
  * struct emu_cm_ops - what it asks of its surroundings. They may call back into the
- *connection, but must not release it.
+ * connection, but must not release it.
  * @tx:		send; what cannot be sent is lost, as on a network
  * @request:	a REQ or SIDR_REQ arrived and has a connection; 0 when it was taken (and
  *		emu_cm_set_cookie() called), -ENOENT nobody listens, -ENOMEM not now
- *(nothing is answered, the peer tries again), else refused as by the consumer
+ * (nothing is answered, the peer tries again), else refused as by the consumer
  * @event:	something happened to a connection with a cookie
  * @changed:	what emu_cm_farewell() says may be another thing now; also called when the
  *		connection ends
@@ -109,7 +109,7 @@ struct emu_cm_ops {
  * struct emu_cm_cfg
  * @slot:	the process's, for communication IDs
  * @seed:	of the first communication ID, so that those of a predecessor in the slot
- *are not met again soon
+ * are not met again soon
  */
 struct emu_cm_cfg {
 	uint32_t slot;

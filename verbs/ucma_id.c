@@ -10,11 +10,11 @@
  *	ADDR_BOUND -listen-> LISTEN; each request makes a new identifier in CONNECT
  *
  * There is nothing to wait for in resolving: the host's routes answer at once. So the
- *events are queued before the command returns, which no program can tell from a fast
- *kernel.
+ * events are queued before the command returns, which no program can tell from a fast
+ * kernel.
  *
  * Loopback. The kernel takes any 127.x for "this host" and any device for it. Here lo has
- *a device of its own by default; its address stands for all of 127.0.0.0/8 on the wire
+ * a device of its own by default; its address stands for all of 127.0.0.0/8 on the wire
  * (sgid, dgid), while the socket addresses stay what the program said. If no device is on
  * lo, the first one serves, with its own address as both ends.
  */

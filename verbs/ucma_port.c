@@ -11,9 +11,9 @@
  *	(port space, port, A)             exclusively
  *
  * and the wildcard of a family claims (port space, port, family) exclusively; the
- *wildcard of IPv6 that also serves IPv4 claims both families. So a wildcard excludes all,
- *two different addresses do not exclude each other. The same claims tell which process a
- *connection request is for (ucma_port_router()).
+ * wildcard of IPv6 that also serves IPv4 claims both families. So a wildcard excludes
+ * all, two different addresses do not exclude each other. The same claims tell which
+ * process a connection request is for (ucma_port_router()).
  *
  * An identifier that got a port only because it connects has no claim: nobody can send a
  * request to it, and 2^16 connections of a process would fill the registry.

@@ -611,6 +611,49 @@ START_TEST(release_tells_the_peer)
 }
 END_TEST
 
+START_TEST(somebody_else_says_farewell)
+{
+	struct world *w = world_new(1);
+	struct peer *a = &w->peer[0], *b = &w->peer[1];
+	struct emu_cm_conn *c = start(w, 0x111);
+	uint8_t mad[CM_MAD_LEN];
+	struct net_path path;
+
+	ck_assert(!emu_cm_farewell(c, &path, mad)); /* its peer has timers */
+	live(w, 100);
+	ck_assert(emu_cm_farewell(c, &path, mad));
+	ck_assert(net_ip_eq(&path.dst, &path_ab.dst));
+	/* The process is dead; its last message goes to the peer all the same. */
+	emu_cm_rx(b->cm, &b->port, &path, mad, CM_MAD_LEN);
+	ck_assert_uint_eq(b->disconnects, 1);
+	ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_DREQ_RCVD);
+	/* And if nothing comes but it is known that the process is gone: */
+	emu_cm_peer_gone(c);
+	ck_assert_uint_eq(a->disconnects, 1);
+	release_all(w);
+	world_free(w);
+}
+END_TEST
+
+START_TEST(peer_dies_before_it_is_established)
+{
+	struct world *w = world_new(1);
+	struct peer *a = &w->peer[0], *b = &w->peer[1];
+
+	start(w, 0x111);
+	w->drop_attr = CM_REP;
+	w->drop_count = 1;
+	live(w, 20);
+	ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_REP_SENT);
+	emu_cm_peer_gone(b->conn[0]);
+	ck_assert_uint_eq(b->rejects, 1);
+	ck_assert_uint_eq(b->last_reason, CM_REJ_CONSUMER);
+	ck_assert_uint_eq(a->rejects, 0);
+	release_all(w);
+	world_free(w);
+}
+END_TEST
+
 START_TEST(both_disconnect_at_once)
 {
 	struct world *w = world_new(1);
@@ -809,6 +852,8 @@ int main(void)
 	tcase_add_test(t, full_backlog_is_tried_again);
 	tcase_add_test(t, slow_owner_sends_mra);
 	tcase_add_test(t, release_tells_the_peer);
+	tcase_add_test(t, somebody_else_says_farewell);
+	tcase_add_test(t, peer_dies_before_it_is_established);
 	tcase_add_test(t, both_disconnect_at_once);
 	tcase_add_test(t, fresh_connection_is_not_stale);
 	tcase_add_test(t, forgotten_connection_is_stale);
