@@ -820,7 +820,8 @@ static int wait_event(struct call *c)
 	int flags = REAL(fcntl)(c->fd, F_GETFL);
 	int ret;
 
-	/* Closed meanwhile by another thread: who waits goes on to wait, as in the kernel. */
+	/* Closed meanwhile by another thread: who waits goes on to wait, as in the
+	 * kernel. */
 	if (flags >= 0 && flags & O_NONBLOCK)
 		return -EAGAIN;
 	engine_unlock(e);
@@ -1090,6 +1091,25 @@ static struct ucma *ucma_get(struct engine *e, int *err)
 		u = ucma_start(e, err);
 	engine_unlock(e);
 	return u;
+}
+
+/*
+ * The first MAD of a process that has not used rdma_cm. A host has a CM that answers,
+ * whoever listens there; and the process that has ROCE_UDP_PORT decides which of the
+ * others a request is for.
+ */
+static int first_mad(void *arg, const uint8_t *mad, uint32_t len)
+{
+	int err;
+	struct ucma *u = ucma_start(arg, &err);
+
+	return u ? ucma_port_router(u, mad, len) : NET_GSI_ALL;
+}
+
+void ucma_serve(struct engine *e)
+{
+	pthread_once(&fork_once, fork_register);
+	net_port_set_gsi_router(engine_port(e), first_mad, e);
 }
 
 static int open_file(struct ucma *u, int flags)

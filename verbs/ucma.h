@@ -12,4 +12,8 @@
  */
 int ucma_open(int flags);
 
+/* ucma_serve - let the connection manager of @e start with the first MAD that comes */
+struct engine;
+void ucma_serve(struct engine *e);
+
 #endif
