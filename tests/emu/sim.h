@@ -151,6 +151,7 @@ struct sim_mem_cfg {
 };
 
 struct sim_net_cfg {
+	uint32_t spoof; /* permille of packets also sent in a false name */
 	uint32_t loss, dup, reorder, corrupt, tx_full; /* permille */
 	uint64_t delay, jitter, late;		       /* ns; @late: reordered packets */
 	uint32_t budget; /* disturbances that one PSN of one direction suffers at most */
@@ -334,7 +335,7 @@ struct sim_qp {
 	uint32_t flushed, received;
 	void (*on_drained)(struct sim_qp *q);
 	uint32_t drains;
-	uint64_t drained_at;
+	bool resting;	     /* SQ_DRAINED was told */
 	bool attached;	     /* to the multicast group */
 	uint32_t events[32]; /* by enum ibv_event_type */
 };
@@ -493,6 +494,8 @@ void sim_qp_destroy(struct sim_qp *q);
 
 /* sim_wire.c: conformance of what is sent */
 void sim_wire_reset(struct sim_qp *q);
+/* IBTA table 45 */
+uint64_t sim_rnr_ns(uint8_t code);
 void sim_wire_sent(struct sim_host *h, const uint8_t *data, uint32_t len);
 void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len);
 

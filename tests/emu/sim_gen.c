@@ -29,6 +29,8 @@ void gen_net(struct sim_world *w, bool lossless)
 	n->late = 2 * n->delay + sim_below(r, 300 * US);
 	n->tx_full = sim_chance(r, 300) ? sim_below(r, 200) : 0;
 	n->budget = 2;
+	if (w->kind != SIM_UD && sim_chance(r, 200))
+		n->spoof = sim_below(r, 200);
 	if (lossless || sim_chance(r, 150))
 		return;
 	/* one trouble alone, or all of them */

@@ -359,6 +359,9 @@ static void post_send(struct sim_qp *q, struct sim_op *op)
 		fill_sges(&wqe->dma, op->sge, op->nsge);
 	wqe->iova = op->va;
 	wqe->dma.length = wqe->dma.resid = op->len;
+	/* wr_set_sge_list() of librxe before v60 sums up the first SGE n times */
+	if (op->nsge > 1 && !(op->flags & IBV_SEND_INLINE) && op->wr_id % 3 == 0)
+		wqe->dma.length = wqe->dma.resid = op->nsge * op->sge[0].len;
 	wqe->dma.num_sge = op->nsge;
 	wqe->ssn = q->ssn++;
 	ring_advance(q->sq);

@@ -31,17 +31,32 @@ struct sent {
  * struct sim_wire - one direction of requests: of @qp towards its peer
  * @next:	PSN that comes next, when @open
  * @msg:	inside a message
+ * @msgs:	messages that were sent to their end
+ * @rnr_at, @rnr_until: an RNR NAK came, and forbids to send up to then
  * @arrived:	PSN behind the last request that arrived in order
  * @acked:	responder: highest PSN acknowledged, plus one
  */
 struct sim_wire {
 	bool open, msg;
 	uint32_t life;
-	uint32_t next;
+	uint32_t next, msgs;
+	uint64_t rnr_at, rnr_until;
 	uint32_t arrived, acked;
 	struct sent sent[HISTORY];
 	struct sent answer[HISTORY]; /* atomics */
+	struct sent msn[HISTORY];    /* @hash: @msgs when the PSN is done */
 };
+
+/* IBTA table 45, in 10 us */
+static const uint32_t rnr_10us[32] = {
+    65536, 1,	 2,    3,    4,	   6,	  8,	 12,	16,    24,   32,
+    48,	   64,	 96,   128,  192,  256,	  384,	 512,	768,   1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+uint64_t sim_rnr_ns(uint8_t code)
+{
+	return 10ull * US * rnr_10us[code & 0x1f];
+}
 
 static struct sim_wire *wire_of(struct sim_qp *q)
 {
@@ -58,6 +73,8 @@ void sim_wire_reset(struct sim_qp *q)
 	if (!q->wire)
 		return;
 	q->wire->open = q->wire->msg = false;
+	q->wire->msgs = 0;
+	q->wire->rnr_at = 0;
 	q->wire->life++;
 }
 
@@ -130,6 +147,45 @@ static void check_again(struct sim_qp *q, struct sim_wire *wi, const struct roce
 	*s = (struct sent){h->psn, wi->life, h->opcode, hash};
 }
 
+static void count_message(struct sim_wire *wi, uint32_t psn, uint32_t n, uint32_t flags)
+{
+	if (flags & ROCE_F_LAST)
+		wi->msgs++;
+	for (uint32_t i = 0; i < n && i < HISTORY; i++) {
+		uint32_t p = roce_psn_add(psn, i);
+
+		wi->msn[p & (HISTORY - 1)] = (struct sent){p, wi->life, 0, wi->msgs};
+	}
+}
+
+/* 9.7.7.1: an answer tells how many messages its sender has completed */
+static void check_msn(struct sim_qp *q, struct sim_wire *wi, const struct roce_hdr *h,
+		      bool nak)
+{
+	uint32_t psn = nak ? roce_psn_add(h->psn, ROCE_PSN_MASK) : h->psn;
+	const struct sent *s = &wi->msn[psn & (HISTORY - 1)];
+
+	if (s->life == wi->life && s->psn == psn && h->msn != (s->hash & 0xffffff))
+		sim_fail(q->host->w, "q%u answers psn %06x with MSN %u, must be %u",
+			 q->id, h->psn, h->msn, (uint32_t)s->hash);
+}
+
+/*
+ * 9.7.5.2.8: the wait after an RNR NAK is that of its timer. Told exactly only where
+ * nothing is lost or doubled, and the transmit path has room.
+ */
+static void check_rnr(struct sim_qp *q, struct sim_wire *wi)
+{
+	struct sim_world *w = q->host->w;
+	uint64_t slack = w->net.tx_full ? 200 * US : 2 * US;
+
+	if (sim_clean(w) && (w->now < wi->rnr_until || w->now > wi->rnr_until + slack))
+		sim_fail(w, "q%u went on %llu ns after an RNR NAK of %llu ns", q->id,
+			 (unsigned long long)(w->now - wi->rnr_at),
+			 (unsigned long long)(wi->rnr_until - wi->rnr_at));
+	wi->rnr_at = 0;
+}
+
 static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 		    const uint8_t *data, uint32_t hdr_len, const uint8_t *payload,
 		    uint32_t len)
@@ -149,6 +205,10 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 	if (h->se && !(flags & ROCE_F_LAST))
 		sim_fail(q->host->w, "q%u sent a solicited %s", q->id,
 			 roce_opcode_name(h->opcode));
+	if (wi->rnr_at)
+		check_rnr(q, wi);
+	if (q->resting)
+		sim_fail(q->host->w, "q%u sent psn %06x after SQ_DRAINED", q->id, h->psn);
 	if (h->psn != wi->next && q->host->w->no_resend)
 		sim_fail(q->host->w, "q%u sent psn %06x again, and nothing was lost",
 			 q->id, h->psn);
@@ -158,6 +218,8 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 		check_again(
 		    q, wi, h,
 		    hash_bytes(data + 12, hdr_len - 12, hash_bytes(payload, len, 1)));
+	if (h->psn == wi->next)
+		count_message(wi, h->psn, n, flags);
 	if (roce_psn_cmp(end, wi->next) > 0)
 		wi->next = end;
 }
@@ -172,6 +234,9 @@ static void response(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 	bool nak = (flags & ROCE_F_AETH) && (h->syndrome & ROCE_AETH_TYPE_MASK);
 
 	check_lengths(q, h, flags, len);
+	/* a READ may fail when it, and what follows, was counted already */
+	if ((flags & ROCE_F_AETH) && (!nak || h->psn == wi->arrived))
+		check_msn(q, wi, h, nak);
 	if (!wi->open || roce_psn_cmp(h->psn, wi->arrived) > (nak ? 0 : -1))
 		sim_fail(w, "q%u answers psn %06x (%s), but only %06x has arrived", q->id,
 			 h->psn, roce_opcode_name(h->opcode), wi->arrived);
@@ -224,13 +289,23 @@ void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
 	struct roce_hdr hdr;
 	struct sim_wire *wi;
 	struct sim_qp *q;
-	uint32_t plen;
+	uint32_t plen, flags;
 
 	if (w->anything_goes || roce_parse(data, len, &hdr, &payload, &plen))
 		return;
 	q = sender(w, &hdr);
-	if (!q || !(roce_opcode_info(hdr.opcode, NULL) & ROCE_F_REQ))
+	if (!q)
 		return;
+	flags = roce_opcode_info(hdr.opcode, NULL);
+	if (!(flags & ROCE_F_REQ)) {
+		wi = wire_of(q->peer);
+		if ((flags & ROCE_F_AETH) &&
+		    (hdr.syndrome & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR) {
+			wi->rnr_at = w->now;
+			wi->rnr_until = w->now + sim_rnr_ns(hdr.syndrome & 0x1f);
+		}
+		return;
+	}
 	wi = wire_of(q);
 	if (hdr.psn == wi->arrived || roce_psn_cmp(hdr.psn, wi->arrived) < 0) {
 		uint32_t end = roce_psn_add(hdr.psn, span(q, &hdr));

@@ -124,6 +124,7 @@ struct sim_pkt {
 	struct sim_pkt *next;
 	struct net_path path;
 	uint32_t len;
+	bool spoofed;
 	uint8_t data[SIM_PKT_MAX];
 };
 
@@ -230,8 +231,9 @@ static bool may_disturb(struct sim_world *w, const uint8_t *d)
 	return true;
 }
 
-static void deliver_at(struct sim_world *w, struct sim_host *from, struct sim_host *to,
-		       const uint8_t *data, uint32_t len, uint64_t delay)
+static struct sim_pkt *deliver_at(struct sim_world *w, struct sim_host *from,
+				  struct sim_host *to, const uint8_t *data, uint32_t len,
+				  uint64_t delay)
 {
 	struct sim_pkt *p = pkt_new();
 
@@ -242,9 +244,25 @@ static void deliver_at(struct sim_world *w, struct sim_host *from, struct sim_ho
 	if (!p->path.ttl)
 		p->path.ttl = 64;
 	p->len = len;
+	p->spoofed = false;
 	memcpy(p->data, data, len);
 	ev_push(w, (struct sim_ev){
 		       .at = w->now + delay, .pkt = p, .host = to, .val = from->id});
+	return p;
+}
+
+/* The packet before its time, with other contents, from somebody who is not the peer */
+static void spoof(struct sim_world *w, struct sim_host *from, struct sim_host *to,
+		  const uint8_t *data, uint32_t len, uint64_t delay)
+{
+	struct sim_pkt *p = deliver_at(w, from, to, data, len, delay / 2);
+
+	trace_pkt(w, from->id, to->id, "SPOOFED", data, len);
+	p->spoofed = true;
+	p->path.src.b[15] ^= 0x40;
+	p->data[len - 1] ^= 0x55;
+	if (sim_chance(&w->rng, 500))
+		p->data[11]++; /* PSN */
 }
 
 static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host *to,
@@ -262,6 +280,8 @@ static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host
 	}
 	if (w->dropped_at && !w->followed_at && from->id == w->dropped_from)
 		w->followed_at = w->now;
+	if (sim_chance(&w->rng, w->net.spoof))
+		spoof(w, from, to, data, len, delay);
 	if (w->net.jitter)
 		delay += sim_below(&w->rng, (uint32_t)w->net.jitter);
 	if (draw < w->net.loss + w->net.corrupt && may_disturb(w, data)) {
@@ -517,7 +537,8 @@ static void arrive(struct sim_world *w, struct sim_host *h, struct sim_pkt *p)
 	emu_hca_set_time(h->hca, w->now);
 	if (w->mutate)
 		w->mutate(h, &p->path, p->data, &rx.len);
-	sim_wire_arrived(w, p->data, rx.len);
+	if (!p->spoofed)
+		sim_wire_arrived(w, p->data, rx.len);
 	h->arrived++;
 	emu_hca_rx(h->hca, &rx);
 	/* packets come in batches: sometimes the HCA does not run after each */
