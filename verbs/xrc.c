@@ -192,13 +192,19 @@ struct ibv_qp *xrc_create_target(xrc_create_qp_ex_fn create, struct ibv_context 
 				 struct ibv_qp_init_attr_ex *attr)
 {
 	struct uverbs_xrc_target target = {.pending = true};
+	struct ibv_qp *qp;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)) {
 		errno = EINVAL;
 		return NULL;
 	}
 	target.xrcd = ((struct xrc_domain *)attr->xrcd)->handle;
-	return make_target(create, context, &target, attr->qp_context);
+	qp = make_target(create, context, &target, attr->qp_context);
+	/* A target QP belongs to no PD, but librdmacm finds here the one that it named.
+	 */
+	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->pd = attr->pd;
+	return qp;
 }
 
 struct ibv_qp *xrc_open_target(xrc_create_qp_ex_fn create, struct ibv_context *context,
