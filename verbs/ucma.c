@@ -192,6 +192,7 @@ struct call {
 	union {
 		uint8_t in[CMD_MAX];
 		struct rdma_ucm_create_id create_id;
+		struct ucma_write_event write_event;
 		struct rdma_ucm_destroy_id destroy_id;
 		struct rdma_ucm_bind_ip bind_ip;
 		struct rdma_ucm_bind bind;
@@ -622,6 +623,25 @@ static int cmd_notify(struct call *c)
 	return ret ? ret : ucma_notify(id, c->notify.event);
 }
 
+static int cmd_write_event(struct call *c)
+{
+	const struct ucma_write_event *cmd = &c->write_event;
+	struct ucma_event *ev;
+	struct ucma_id *id;
+	int ret;
+
+	if (cmd->event != UCMA_EVENT_USER && cmd->event != UCMA_EVENT_INTERNAL)
+		return -EINVAL;
+	ret = get_id(c, cmd->id, &id);
+	if (ret)
+		return ret;
+	ev = ucma_push(id, cmd->event, (int)cmd->status);
+	if (!ev)
+		return -ENOMEM;
+	memcpy(&ev->resp.param, cmd->arg, sizeof(cmd->arg));
+	return 0;
+}
+
 /* --- commands: options --- */
 
 static int set_reuseaddr(struct ucma_id *id, bool reuse)
@@ -955,6 +975,7 @@ static const struct command commands[] = {
     [RDMA_USER_CM_CMD_RESOLVE_ADDR] = {cmd_resolve_addr,
 				       sizeof(struct rdma_ucm_resolve_addr)},
     [RDMA_USER_CM_CMD_JOIN_MCAST] = {cmd_join, sizeof(struct rdma_ucm_join_mcast)},
+    [UCMA_CMD_WRITE_CM_EVENT] = {cmd_write_event, sizeof(struct ucma_write_event)},
 };
 
 static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)

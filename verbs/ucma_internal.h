@@ -131,6 +131,21 @@ struct ucma_event {
 };
 
 /*
+ * struct ucma_write_event - RDMA_USER_CM_CMD_WRITE_CM_EVENT of newer <rdma/rdma_user_cm.h>: a
+ * program, or librdmacm for itself, puts an event into its own channel
+ */
+#define UCMA_CMD_WRITE_CM_EVENT 24
+#define UCMA_EVENT_USER		18
+#define UCMA_EVENT_INTERNAL	19
+struct ucma_write_event {
+	uint32_t id;
+	uint32_t reserved;
+	uint32_t event;
+	uint32_t status;
+	uint32_t arg[2];
+};
+
+/*
  * struct ucma_file - an event channel
  * @efd:	private duplicate of the eventfd, readable while there are events
  */
