@@ -19,6 +19,8 @@ RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
 	tshark jq iproute2 util-linux procps"
+# For the virtual machine of the interoperability suite, which is skipped without them
+INTEROP_PACKAGES="qemu-system-x86 busybox-static cpio kmod iproute2"
 
 # missing_packages PACKAGE... - those that are not installed
 missing_packages() {
