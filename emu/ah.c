@@ -35,25 +35,6 @@ int emu_path_from_ah(const struct emu_hca *hca, const struct ibv_ah_attr *attr,
 	return 0;
 }
 
-/*
- * An AH without a GRH names a LID. A RoCE port has none, it says 0, and what is sent to
- * the port's own LID comes back to it (IBTA 10.2.2.4). Datagram rsockets address
- * themselves so.
- */
-static bool names_own_lid(const struct ibv_ah_attr *attr)
-{
-	return !attr->is_global && attr->dlid == 0 && attr->port_num == EMU_PORT;
-}
-
-static int path_to_self(const struct emu_hca *hca, struct net_path *path)
-{
-	*path = (struct net_path){0};
-	if (emu_get_gid(hca, 0, &path->src))
-		return -EINVAL;
-	path->dst = path->src;
-	return 0;
-}
-
 int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_ah **out)
 {
 	struct emu_hca *hca = pd->hca;
@@ -62,8 +43,7 @@ int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_
 	uint8_t last;
 	int ret;
 
-	ret = names_own_lid(attr) ? path_to_self(hca, &path)
-				  : emu_path_from_ah(hca, attr, &path);
+	ret = emu_path_from_ah(hca, attr, &path);
 	if (ret)
 		return ret;
 	ah = calloc(1, sizeof(*ah));
