@@ -84,6 +84,7 @@ enum sim_kind {
 	SIM_ODP,     /* RC over memory that faults and is invalidated at any access */
 	SIM_VANISH,  /* RC over memory that goes away for good */
 	SIM_ERROR,   /* RC with one operation that must fail in one known way */
+	SIM_SQE,     /* UC: an error stops sending only, and is overcome */
 	SIM_RECOVER, /* one packet is lost: it is made up for without a timeout */
 	SIM_RETRY,   /* a peer that is not there: RETRY_EXC */
 	SIM_RNR,     /* a receive WQE that never comes: RNR_RETRY_EXC */
@@ -335,6 +336,7 @@ struct sim_qp {
 	uint32_t flushed, received;
 	void (*on_drained)(struct sim_qp *q);
 	uint32_t drains;
+	bool errored_once;   /* its send queue was in error, and is no more */
 	bool resting;	     /* SQ_DRAINED was told */
 	bool attached;	     /* to the multicast group */
 	uint32_t events[32]; /* by enum ibv_event_type */
@@ -422,7 +424,8 @@ struct sim_world {
 	bool no_resend;	  /* nothing is lost and nobody is late */
 	uint64_t drop_nr; /* the packet of this number is lost, 0: none */
 	uint64_t dropped_at, followed_at; /* it, and the next one of its sender */
-	uint32_t dropped_from;
+	struct sim_host *dropped_from;
+	uint64_t resent;    /* requests sent again */
 	bool anything_goes; /* the model has no opinion */
 	void (*mutate)(struct sim_host *dst, struct net_path *path, uint8_t *data,
 		       uint32_t *len);

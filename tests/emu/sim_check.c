@@ -45,6 +45,7 @@ KIND_TEST(retry_exhaustion_ends_in_retry_exc_after_the_right_time, SIM_RETRY)
 KIND_TEST(rnr_exhaustion_ends_in_rnr_retry_exc_and_spares_the_responder, SIM_RNR)
 KIND_TEST(memory_windows_open_and_close, SIM_MW)
 KIND_TEST(atomics_are_executed_exactly_once, SIM_ATOMIC)
+KIND_TEST(an_error_stops_the_send_queue_of_uc_only_and_is_overcome, SIM_SQE)
 KIND_TEST(a_drained_send_queue_rests_and_resumes, SIM_SQD)
 KIND_TEST(qps_killed_in_mid_flight_flush_and_can_be_used_again, SIM_KILL)
 KIND_TEST(completion_queues_overrun_resize_and_raise_one_event_per_arming, SIM_CQ)
@@ -101,6 +102,7 @@ static Suite *suite(void)
 	tcase_add_test(rel, memory_windows_open_and_close);
 	tcase_add_test(rel, one_lost_packet_is_made_up_for_without_a_timeout);
 	tcase_add_test(rel, atomics_are_executed_exactly_once);
+	tcase_add_test(err, an_error_stops_the_send_queue_of_uc_only_and_is_overcome);
 	tcase_add_test(rel, a_drained_send_queue_rests_and_resumes);
 	tcase_add_test(rel,
 		       completion_queues_overrun_resize_and_raise_one_event_per_arming);

@@ -80,6 +80,9 @@ void gen_mem(struct sim_world *w, bool hostile)
 	/* a fault must be over before the retries of an RC requester are */
 	if (w->odp.model != ODP_FAULT_SYNC && w->odp.latency > 20 * US)
 		w->odp.latency = 20 * US;
+	/* two sides of one host must not take each other's last pages away for ever */
+	if (w->odp.max_pages && (w->odp.model != ODP_FAULT_SYNC || w->odp.latency))
+		w->odp.max_pages += 8;
 	/* faults cost timeouts there, and retries are few: nothing else may */
 	if (w->odp.model == ODP_FAULT_DROP || w->odp.model == ODP_FAULT_DAMMING) {
 		w->mem = (struct sim_mem_cfg){0};
@@ -691,11 +694,11 @@ struct sim_qp *gen_qp(struct sim_host *h, enum ibv_qp_type type, bool srq)
 	q->mtu = 256u << sim_below(&w->rng, 5);
 	draw_attrs(w, q);
 	w->nqps++;
-	if (sim_qp_create(h, q,
-			  w->kind == SIM_RECOVER ? SIM_OPS : sim_range(&w->rng, 1, 64),
-			  w->kind == SIM_RNR || w->kind == SIM_RECOVER
-			      ? SIM_RECVS
-			      : sim_range(&w->rng, 1, SIM_RECVS)))
+	if (sim_qp_create(
+		h, q, w->kind == SIM_RECOVER ? SIM_OPS : sim_range(&w->rng, 1, 64),
+		w->kind == SIM_RNR || w->kind == SIM_RECOVER || w->kind == SIM_SQE
+		    ? SIM_RECVS
+		    : sim_range(&w->rng, 1, SIM_RECVS)))
 		return NULL;
 	return q;
 }

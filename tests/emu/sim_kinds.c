@@ -14,13 +14,13 @@
 #define LONG_ENOUGH (3600ull * 1000 * MS) /* virtual */
 
 static const char *const kind_names[SIM_KINDS] = {
-    [SIM_RC] = "rc",	       [SIM_UC] = "uc",		[SIM_UD] = "ud",
-    [SIM_SRQ] = "srq",	       [SIM_ODP] = "odp",	[SIM_VANISH] = "vanish",
-    [SIM_ERROR] = "error",     [SIM_RETRY] = "retry",	[SIM_RNR] = "rnr",
-    [SIM_MW] = "mw",	       [SIM_ATOMIC] = "atomic", [SIM_SQD] = "sqd",
-    [SIM_KILL] = "kill",       [SIM_CQ] = "cq",		[SIM_GARBAGE] = "garbage",
-    [SIM_WQE] = "wqe",	       [SIM_XRC] = "xrc",	[SIM_VERBS] = "verbs",
-    [SIM_RECOVER] = "recover",
+    [SIM_RC] = "rc",	   [SIM_UC] = "uc",	      [SIM_UD] = "ud",
+    [SIM_SRQ] = "srq",	   [SIM_ODP] = "odp",	      [SIM_VANISH] = "vanish",
+    [SIM_ERROR] = "error", [SIM_RETRY] = "retry",     [SIM_RNR] = "rnr",
+    [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic",   [SIM_SQD] = "sqd",
+    [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	      [SIM_GARBAGE] = "garbage",
+    [SIM_WQE] = "wqe",	   [SIM_XRC] = "xrc",	      [SIM_VERBS] = "verbs",
+    [SIM_SQE] = "sqe",	   [SIM_RECOVER] = "recover",
 };
 
 const char *sim_kind_name(enum sim_kind kind)
@@ -898,6 +898,89 @@ static void kind_retry(struct sim_world *w)
 	finish(w);
 }
 
+/* --- sqe --- */
+
+/* All messages of @q came to its peer, once: nothing is lost here */
+static void judge_delivery(struct sim_qp *q)
+{
+	for (uint32_t i = 0; i < q->n; i++) {
+		struct sim_op *op = &q->op[i];
+		uint32_t due = op->state == SIM_OP_OK && sim_takes_recv(op->opcode);
+
+		if (op->len > 3 && op->delivered != due)
+			sim_fail(q->host->w, "q%u send %u: delivered %u times", q->id, i,
+				 op->delivered);
+	}
+}
+
+static bool overcome(struct sim_qp *q)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+	int err;
+
+	emu_qp_query(q->qp, &a, &init);
+	if (a.qp_state != IBV_QPS_SQE) {
+		sim_fail(q->host->w, "q%u is in state %d, not SQE", q->id, a.qp_state);
+		return false;
+	}
+	err = sim_qp_state(q, IBV_QPS_RTS);
+	if (err)
+		sim_fail(q->host->w, "q%u: SQE to RTS: %s", q->id, strerror(-err));
+	q->errored = q->may_flush = false;
+	q->errored_once = true;
+	return !err;
+}
+
+static void kind_sqe(struct sim_world *w)
+{
+	static const enum error_case cases[] = {E_LKEY, E_LKEY_BOUNDS, E_LKEY_PD,
+						E_OPCODE};
+	enum error_case e = cases[sim_below(&w->rng, 4)];
+	struct sim_qp *q, *p;
+	struct sim_op *op;
+	bool remote;
+
+	if (!draw_world(w, true, false) ||
+	    !gen_pair(w, &w->host[0], &w->host[1], IBV_QPT_UC, false))
+		return;
+	q = &w->qp[0];
+	p = &w->qp[1];
+	gen_ops(q, sim_below(&w->rng, 6));
+	op = draw_error(q, e, &remote);
+	if (!op)
+		return;
+	gen_ops(q, sim_below(&w->rng, 6));
+	gen_ops(p, sim_below(&w->rng, 8));
+	if (!gen_recvs(q, 2) || !gen_recvs(p, 20) || !gen_connect(w))
+		return;
+	p->rq.credit = p->rq.n;
+	q->rq.credit = q->rq.n;
+	sim_rq_push(&q->rq);
+	sim_rq_push(&p->rq);
+	if (p->rq.next != p->rq.n || q->rq.next != q->rq.n)
+		return; /* the rings are too small to have no losses */
+	q->may_flush = true;
+	start(w, 0);
+	settle(w);
+	if (w->failed || !overcome(q))
+		return;
+	for (uint32_t n = 0; n < 6; n++)
+		gen_op_of(q, IBV_WR_RDMA_WRITE);
+	op = gen_op_of(q, IBV_WR_SEND);
+	for (uint32_t i = 0; op && i < p->rq.n; i++) {
+		if (p->rq.recv[i].len < op->len) /* would be dropped */
+			op->len = op->nsge = 0;
+	}
+	gen_send_schedule(q, 100 * US);
+	settle(w);
+	if (!w->failed)
+		judge_delivery(q);
+	if (!w->failed)
+		judge_delivery(p);
+	finish(w);
+}
+
 /* --- recover --- */
 
 static void kind_recover(struct sim_world *w)
@@ -929,9 +1012,6 @@ static void kind_recover(struct sim_world *w)
 	settle(w);
 	/* what follows a lost packet betrays it: NAK, implied NAK, or coalesced ACK */
 	timeout = 4096ull << q->timeout;
-	if (w->slow_faults && w->dropped_from == p->host->id)
-		w->followed_at =
-		    0; /* a READ that is asked for twice hides a lost answer */
 	if (w->followed_at && w->followed_at - w->dropped_at < timeout / 2 &&
 	    q->done_at > t0 + timeout)
 		sim_fail(w, "one packet was lost, and it took %llu us to recover",
@@ -1731,6 +1811,9 @@ void sim_scenario(struct sim_world *w)
 		break;
 	case SIM_RETRY:
 		kind_retry(w);
+		break;
+	case SIM_SQE:
+		kind_sqe(w);
 		break;
 	case SIM_RECOVER:
 		kind_recover(w);

@@ -684,7 +684,7 @@ static void end_uc_write(struct sim_qp *q, struct sim_op *op)
 	struct sim_arena *ar = remote(q, op);
 	struct sim_world *w = q->host->w;
 	bool whole = op->delivered || (sim_clean(w) && op->opcode == IBV_WR_RDMA_WRITE &&
-				       !q->peer->errored);
+				       op->state == SIM_OP_OK && !q->peer->errored);
 
 	op_data(q, op, data);
 	for (uint32_t i = 0; i < op->len; i++) {
@@ -713,7 +713,7 @@ static void end_op(struct sim_qp *q, struct sim_op *op)
 
 	if (op->state == SIM_OP_NEW)
 		return;
-	if (writes && q->type == IBV_QPT_UC) {
+	if (writes && q->type == IBV_QPT_UC && !op->must) {
 		end_uc_write(q, op);
 		return;
 	}

@@ -275,10 +275,12 @@ static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host
 	if (w->drop_nr == w->pkts) {
 		trace_pkt(w, from->id, to->id, "LOST", data, len);
 		w->dropped_at = w->now;
-		w->dropped_from = from->id;
+		w->dropped_from = from;
+		/* who asked twice cannot tell a lost answer from an old one */
+		w->followed_at = w->resent ? UINT64_MAX : 0;
 		return;
 	}
-	if (w->dropped_at && !w->followed_at && from->id == w->dropped_from)
+	if (w->dropped_at && !w->followed_at && from == w->dropped_from)
 		w->followed_at = w->now;
 	if (sim_chance(&w->rng, w->net.spoof))
 		spoof(w, from, to, data, len, delay);
