@@ -414,7 +414,7 @@ static void loose_message(struct sim_qp *q, struct sim_recv *r, struct sim_qp *f
 	for (uint32_t i = 0; i < from->next; i++) {
 		struct sim_op *op = &from->op[i];
 
-		if (sim_takes_recv(op->opcode) && !op->undeliverable &&
+		if (sim_takes_recv(op->opcode) && !op->undeliverable && !op->must &&
 		    (q->type != IBV_QPT_UD || (op->to ? op->to == q : q->attached)) &&
 		    same_message(from, op, wc, len, data) &&
 		    (!best || op->delivered < best->delivered))
