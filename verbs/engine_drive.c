@@ -33,11 +33,11 @@
 #define BUDGET	     256 /* packets per turn */
 #define MAX_FDS	     64
 #define YIELD_NS     500000u /* between looks while others drive */
-#define YIELD_DRIVES 6u	     /* turns in YIELD_NS that count as "hot" */
+#define YIELD_DRIVES 2u	     /* turns in YIELD_NS that count as "hot" */
 #define IDLE_LOOKS                                                                       \
 	20u /* looks without a turn, with a waiter asleep, before sleeping long */
 #define WAIT_SPIN_NS   50000u	 /* spin before sleeping: a wake-up costs 25 to 35 us */
-#define NEGLECT_NS     50000u	 /* packets that wait and nobody polled for so long */
+#define NEGLECT_NS     200000u	 /* packets that wait and nobody polled for so long */
 #define PENALTY_MIN_NS 10000000u /* listening after pollers neglected the sockets */
 #define PENALTY_MAX_NS 1000000000u
 #define NEVER	       UINT64_MAX
@@ -271,6 +271,8 @@ static uint64_t look(struct engine *e, struct helper *h, uint64_t now)
 	yielding = waiting || (now >= h->listen_until &&
 			       (uint64_t)grown * YIELD_NS > YIELD_DRIVES * elapsed);
 	set_yielding(e, yielding);
+	if (yielding)
+		h->penalty -= h->penalty / 4; /* trust comes back */
 	atomic_store_explicit(&e->parked, waiting && h->idle > IDLE_LOOKS,
 			      memory_order_relaxed);
 	if (!yielding || (waiting && h->idle > IDLE_LOOKS))

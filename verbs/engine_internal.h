@@ -23,7 +23,7 @@
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
  * @posted:	the holder of the lock rang a doorbell
- * @last_drive:	when a thread of the application last took a turn, while @yielding (ns)
+ * @last_drive:	when a thread of the application last took a turn or posted, while @yielding (ns)
  * @quiet:	the holder of the lock gave the core nothing to send
  * @sent:	a doorbell was served since the last turn of a poller
  * @last_wait:	when engine_wait() last returned (ns)
