@@ -126,15 +126,15 @@ static bool handlers_restart(void)
 	return true;
 }
 
-static int wait_for_event(struct event_channel *ch, int fd)
+static int wait_for_event(struct event_channel *ch)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct pollfd p = {.fd = ch->signal_fd, .events = POLLIN};
 	int err;
 
 	if (ch->async)
 		err = poll(&p, 1, -1) < 0 ? -errno : 0;
 	else
-		err = engine_wait(ch->engine, fd);
+		err = engine_wait(ch->engine, ch->signal_fd);
 	return err == -EINTR && handlers_restart() ? 0 : err;
 }
 
@@ -148,12 +148,13 @@ static ssize_t channel_read(struct vfile *vf, int fd, void *buf, size_t len)
 		n = pop(ch, buf, len);
 		if (n != -EAGAIN)
 			return n;
-		flags = REAL(fcntl)(fd, F_GETFL);
+		/* Not of @fd: another thread may close it, and reuse the number. */
+		flags = REAL(fcntl)(ch->signal_fd, F_GETFL);
 		if (flags < 0)
 			return -errno;
 		if (flags & O_NONBLOCK)
 			return -EAGAIN;
-		err = wait_for_event(ch, fd);
+		err = wait_for_event(ch);
 		if (err)
 			return err;
 	}

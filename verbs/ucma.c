@@ -182,13 +182,11 @@ static uint32_t drop_id(struct ucma_id *id)
 
 /*
  * struct call - a command
- * @fd:		where it was written to
  * @in:		the structure behind the header, zero behind @in_len
  * @out_len:	room for the answer
  */
 struct call {
 	struct ucma_file *f;
-	int fd;
 	union {
 		uint8_t in[CMD_MAX];
 		struct rdma_ucm_create_id create_id;
@@ -837,11 +835,11 @@ static bool handlers_restart(void)
 static int wait_event(struct call *c)
 {
 	struct engine *e = c->f->u->engine;
-	int flags = REAL(fcntl)(c->fd, F_GETFL);
+	/* Of the open file, for another thread may have closed the descriptor: who waits
+	 * goes on to wait, who would not does not, as in the kernel. */
+	int flags = REAL(fcntl)(c->f->efd, F_GETFL);
 	int ret;
 
-	/* Closed meanwhile by another thread: who waits goes on to wait, as in the
-	 * kernel. */
 	if (flags >= 0 && flags & O_NONBLOCK)
 		return -EAGAIN;
 	engine_unlock(e);
@@ -981,7 +979,7 @@ static const struct command commands[] = {
 static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)
 {
 	struct ucma_file *f = (struct ucma_file *)vf;
-	struct call c = {.f = f, .fd = fd};
+	struct call c = {.f = f};
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct command *cmd;
 	int ret;

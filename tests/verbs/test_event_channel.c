@@ -94,6 +94,23 @@ START_TEST(bad_reads)
 }
 END_TEST
 
+/* Another thread may close the descriptor before the flags are looked at. */
+START_TEST(nonblocking_read_of_a_closed_descriptor)
+{
+	struct ib_uverbs_comp_event_desc ev;
+	struct vfile *vf;
+
+	open_channel(false);
+	ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	vf = vfile_get(fd);
+	ck_assert_ptr_nonnull(vf);
+	util_close(fd);
+	ck_assert_int_eq(vf->ops->read(vf, fd, &ev, sizeof(ev)), -EAGAIN);
+	vfile_put(vf);
+	event_channel_put(ch);
+}
+END_TEST
+
 START_TEST(edge_triggered_epoll_sees_each)
 {
 	struct epoll_event want = {.events = EPOLLIN | EPOLLET}, got;
@@ -233,6 +250,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, comp_events);
 	tcase_add_test(tc, async_events);
 	tcase_add_test(tc, bad_reads);
+	tcase_add_test(tc, nonblocking_read_of_a_closed_descriptor);
 	tcase_add_test(tc, edge_triggered_epoll_sees_each);
 	tcase_add_test(tc, close_discards);
 	tcase_add_test(tc, close_leaves_an_epoll_set);
