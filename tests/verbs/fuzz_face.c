@@ -21,6 +21,7 @@
 #include <rdma/rdma_user_cm.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/rdma_user_rxe.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -423,12 +424,11 @@ static void do_ioctl(struct rng *r)
 	} q = {0};
 	uint16_t n = (uint16_t)below(r, 12);
 	int fd = some_fd(r);
-	uint8_t body[BODY];
+	uint8_t *body = arena + below(r, ARENA - (1 << 17)) / 8 * 8;
 
 	if (fd < 0)
 		return;
-	fill(r, body, sizeof(body));
-	tame(r, IB_USER_VERBS_CMD_REG_MR, body);
+	fill(r, body, BODY);
 	q.hdr.length = (uint16_t)(sizeof(q.hdr) + n * sizeof(q.attr[0]));
 	q.hdr.object_id = (uint16_t)below(r, 20);
 	q.hdr.method_id = (uint16_t)below(r, 10);
@@ -457,6 +457,7 @@ static void do_ioctl(struct rng *r)
 		q.attr[2].attr_id = UVERBS_ATTR_WRITE_CMD;
 		q.attr[2].data = below(r, 44);
 		q.attr[2].len = 8;
+		tame(r, (uint32_t)q.attr[2].data, body);
 	}
 	/* what answers with descriptors, see comp_channel() */
 	if (q.hdr.object_id == UVERBS_OBJECT_ASYNC_EVENT ||
@@ -492,13 +493,24 @@ static void scribble_wqe(struct rng *r, uint8_t *at, size_t room)
 	}
 }
 
-static void do_ring(struct rng *r)
-{
-	struct ring *g = __atomic_load_n(&rings[below(r, RINGS)], __ATOMIC_ACQUIRE);
-	struct rxe_queue_buf *q = g ? g->q : NULL;
+/*
+ * A descriptor that another thread replaced between answer and mmap(2) may lead to a file
+ * that is too short: SIGBUS, which the library must pass on to the program.
+ */
+static __thread sigjmp_buf out;
+static __thread volatile bool may_fault;
 
-	if (!q)
-		return;
+static void on_bus(int sig)
+{
+	if (may_fault)
+		siglongjmp(out, 1);
+	signal(sig, SIG_DFL);
+}
+
+static void change_ring(struct rng *r, struct ring *g)
+{
+	struct rxe_queue_buf *q = g->q;
+
 	switch (below(r, 12)) {
 	case 0:
 		q->producer_index = some_u32(r);
@@ -524,6 +536,18 @@ static void do_ring(struct rng *r)
 			scribble_wqe(r, (uint8_t *)q + at, g->len - at);
 		q->producer_index = q->consumer_index + below(r, 8);
 	}
+}
+
+static void do_ring(struct rng *r)
+{
+	struct ring *g = __atomic_load_n(&rings[below(r, RINGS)], __ATOMIC_ACQUIRE);
+
+	if (!g)
+		return;
+	may_fault = true;
+	if (!sigsetjmp(out, 1))
+		change_ring(r, g);
+	may_fault = false;
 	doorbell(g->fd, g->handle);
 }
 
@@ -732,6 +756,7 @@ static int run_seed(uint64_t seed)
 
 	alarm(LIMIT);
 	make_memory();
+	signal(SIGBUS, on_bus);
 	for (int i = 0; i < FDS; i++)
 		fds[i] = -1;
 	keep_fd(&r,
