@@ -48,6 +48,7 @@ struct chunk {
 /*
  * struct table - the descriptors of one process
  * @chunks:	read without the lock, written with it
+ * @limit:	behind the last descriptor of the last chunk; likewise
  * @pid:	whose; 0 before the first entry
  * @mine:	a page that the kernel wipes in every copy of the process
  *(MADV_WIPEONFORK), so that the common lookup needs no system call to know where it is
@@ -55,6 +56,7 @@ struct chunk {
 static struct table {
 	pthread_mutex_t lock;
 	struct chunk *chunks[CHUNKS];
+	unsigned int limit;
 	pid_t pid;
 	int *mine;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -104,6 +106,7 @@ static struct vfile *peek(int fd)
 /* With the lock held */
 static struct vfile **slot_make(int fd)
 {
+	unsigned int limit;
 	struct chunk *c;
 
 	if (fd < 0 || fd >= CHUNK_LEN * CHUNKS)
@@ -113,6 +116,9 @@ static struct vfile **slot_make(int fd)
 		if (!c)
 			return NULL;
 		__atomic_store_n(&table.chunks[fd / CHUNK_LEN], c, __ATOMIC_RELEASE);
+		limit = ((unsigned int)fd / CHUNK_LEN + 1) * CHUNK_LEN;
+		if (limit > table.limit)
+			__atomic_store_n(&table.limit, limit, __ATOMIC_RELEASE);
 	}
 	return slot_of(fd);
 }
@@ -361,8 +367,5 @@ void vfile_private_close(int fd)
 
 unsigned int vfile_limit(void)
 {
-	for (unsigned int i = CHUNKS; i > 0; i--)
-		if (__atomic_load_n(&table.chunks[i - 1], __ATOMIC_ACQUIRE))
-			return i * CHUNK_LEN;
-	return 0;
+	return __atomic_load_n(&table.limit, __ATOMIC_ACQUIRE);
 }
