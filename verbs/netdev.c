@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -82,6 +84,21 @@ static int read_ips(const char *ifname, struct netdev_info *info)
 	return 0;
 }
 
+/*
+ * The carrier itself, which rxe looks at: IFF_RUNNING says the same up to a second later
+ * (the kernel's link watch gathers events).
+ */
+static bool has_carrier(int sock, const char *ifname, short flags)
+{
+	struct ethtool_value link = {.cmd = ETHTOOL_GLINK};
+	struct ifreq req = {.ifr_data = (void *)&link};
+
+	memcpy(req.ifr_name, ifname, strlen(ifname));
+	if (ioctl(sock, SIOCETHTOOL, &req))
+		return flags & IFF_RUNNING;
+	return link.data;
+}
+
 static int read_link(int sock, const char *ifname, struct netdev_info *info)
 {
 	struct ifreq req = {0};
@@ -90,7 +107,7 @@ static int read_link(int sock, const char *ifname, struct netdev_info *info)
 	if (ioctl(sock, SIOCGIFFLAGS, &req))
 		return errno == ENODEV ? 0 : -errno;
 	info->exists = true;
-	info->up = (req.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+	info->up = (req.ifr_flags & IFF_UP) && has_carrier(sock, ifname, req.ifr_flags);
 	info->loopback = req.ifr_flags & IFF_LOOPBACK;
 	if (ioctl(sock, SIOCGIFMTU, &req) == 0)
 		info->mtu = (unsigned int)req.ifr_mtu;
