@@ -25,6 +25,8 @@
  * acknowledged, as several QPs may share a receive buffer that is smaller than the sum of
  * their windows.
  */
+#include <stdio.h>
+
 #include "emu/tr_qp.h"
 
 #define FLOOD_NS 20000u /* between requests that are sent in vain, ODP_FAULT_FLOOD */
@@ -194,16 +196,28 @@ static bool peer_faults(const struct tr_qp *t)
 	return p && p->resp.faults;
 }
 
+/* Nothing on the way tells when the MTU is smaller at the other end. */
+static const char *large_packets(const struct tr_qp *t, char text[64])
+{
+	if (t->qp->mtu <= 1024)
+		return "";
+	snprintf(text, 64, "; or packets of its path MTU, %u, are lost", t->qp->mtu);
+	return text;
+}
+
 static void tell_no_answer(struct tr_qp *t)
 {
+	char text[64];
+
 	emu_trace(t->qp->hca,
 		  "QP 0x%06x: IBV_WC_RETRY_EXC_ERR: no answer from QP 0x%06x to PSN %u "
-		  "after %u retries (timeout %u, retry_cnt %u): %s",
+		  "after %u retries (timeout %u, retry_cnt %u): %s%s",
 		  t->qp->qpn, t->qp->attr.dest_qp_num, t->req.una, t->qp->attr.retry_cnt,
 		  t->qp->attr.timeout, t->qp->attr.retry_cnt,
 		  peer_faults(t) ? "its memory was being faulted in (ODP)"
 				 : "it is gone, cannot be reached, or its memory was "
-				   "being faulted in (ODP)");
+				   "being faulted in (ODP)",
+		  large_packets(t, text));
 }
 
 /* Does a request of this kind take a receive request? Else only memory can be missing. */

@@ -29,9 +29,12 @@ struct net_port;
  * struct net_port_ops - what the port asks of its owner
  * @rx:		a packet for a QPN of this process, or for a multicast QPN
  *		(0xffffff), or for QP1
+ * @too_large:	the kernel refuses to send a packet of @bytes (IP header to ICRC) to @dst
+ *		because of the MTU. Told once for each destination. May be NULL.
  */
 struct net_port_ops {
 	void (*rx)(void *arg, const struct net_rx *pkt);
+	void (*too_large)(void *arg, const struct net_ip *dst, uint32_t bytes);
 };
 
 /*

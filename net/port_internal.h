@@ -67,6 +67,7 @@ struct port_route {
  * @open:	the last batch takes more packets, of @open_route to @open_port
  * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end
  * @flip:	bit of that packet to be flipped on its way, -1 for none
+ * @too_large:	destination that was told to the owner last
  * @aside:	where the packet is written when it is to be impaired before it gets to
  * @end
  */
@@ -81,6 +82,7 @@ struct port_tx {
 	struct port_route *route;
 	uint32_t len;
 	int32_t flip;
+	struct net_ip too_large;
 	uint8_t *aside;
 };
 

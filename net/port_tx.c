@@ -29,7 +29,9 @@
 #include "net/bytes.h"
 #include "net/port_internal.h"
 
-#define MAD_OFFSET 20 /* BTH and DETH in front of a MAD */
+#define MAD_OFFSET 20	    /* BTH and DETH in front of a MAD */
+#define V4_HEADERS (20 + 8) /* IP and UDP */
+#define V6_HEADERS (40 + 8)
 
 /* --- routes
  * ------------------------------------------------------------------------------ */
@@ -74,10 +76,26 @@ static struct port_route *route_find(struct net_port *p, const struct net_path *
 /* --- batches
  * ----------------------------------------------------------------------------- */
 
+static void tell_too_large(struct net_port *p, const struct net_batch *b)
+{
+	struct net_ip dst = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	if (b->sk->v4)
+		memcpy(dst.b + 12, &b->dst.in.sin_addr, 4);
+	else
+		memcpy(dst.b, &b->dst.in6.sin6_addr, 16);
+	if (!p->ops->too_large || net_ip_eq(&dst, &p->tx.too_large))
+		return;
+	p->tx.too_large = dst;
+	p->ops->too_large(p->arg, &dst, b->len + (b->sk->v4 ? V4_HEADERS : V6_HEADERS));
+}
+
 static void account(struct net_port *p, const struct net_batch *b)
 {
 	if (b->err) {
 		p->stats.tx_dropped += b->n;
+		if (b->err == -EMSGSIZE)
+			tell_too_large(p, b);
 	} else {
 		p->stats.tx_pkts += b->n;
 		p->stats.tx_bytes += b->len;

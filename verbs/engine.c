@@ -13,6 +13,7 @@
  * Owns: the struct engine. Must not know: WQEs, packets' contents (besides the QPN that
  * tells which of several devices a packet is for), the kernel's ABI.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -237,8 +238,25 @@ static void port_rx(void *arg, const struct net_rx *pkt)
 	}
 }
 
+static void port_too_large(void *arg, const struct net_ip *dst, uint32_t bytes)
+{
+	struct engine *e = arg;
+	char text[INET6_ADDRSTRLEN];
+
+	if (net_ip_is_v4(dst))
+		inet_ntop(AF_INET, dst->b + 12, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, dst->b, text, sizeof(text));
+	fprintf(
+	    stderr,
+	    "urxe: packets of %u bytes cannot be sent to %s, the MTU is %d: the path MTU "
+	    "of a QP is too large\n",
+	    bytes, text, net_port_path_mtu(e->port, dst));
+}
+
 static const struct net_port_ops engine_port_ops = {
     .rx = port_rx,
+    .too_large = port_too_large,
 };
 
 /* --- running
@@ -382,6 +400,8 @@ void engine_unlock(struct engine *e)
 
 	if (!e->quiet || !yielding)
 		deadline = run(e, e->posted && e->sent && yielding);
+	if (e->posted)
+		e->last_drive = engine_now();
 	e->sent |= e->posted;
 	e->posted = e->quiet = false;
 	engine_unlock_bare(e);
