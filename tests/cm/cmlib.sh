@@ -46,6 +46,9 @@ cm_pair() {
 	begin "$name: $3"
 	# shellcheck disable=SC2086
 	cm_server "$name" $2
+	# A client that makes several connections while the server begins to listen gets some of
+	# them, is refused the others, and gives up: so does the server then.
+	sleep "${START_DELAY:-0.3}"
 	# shellcheck disable=SC2086
 	cm_client "$name" $3
 	rc_client=$?
