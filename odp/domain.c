@@ -312,12 +312,7 @@ void odp_domain_forked(struct odp_domain *dom)
 
 int odp_domain_fds(const struct odp_domain *dom, int *fds, int max)
 {
-	int fd = dom->linux_os ? os_linux_fd(dom->linux_os) : -1;
-
-	if (fd < 0 || max < 1)
-		return 0;
-	fds[0] = fd;
-	return 1;
+	return dom->linux_os ? os_linux_fds(dom->linux_os, fds, max) : 0;
 }
 
 void odp_domain_caps(const struct odp_domain *dom, struct odp_caps *out)

@@ -130,6 +130,7 @@ bool odp_domain_blind(const struct odp_domain *dom);
  * odp_domain_fds - descriptors that the application must not close; how many were
  * written, at most @max
  */
+#define ODP_FDS 2
 int odp_domain_fds(const struct odp_domain *dom, int *fds, int max);
 
 /*

@@ -260,9 +260,17 @@ void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)
 	caps->uffd_errno = os->uffd_errno;
 }
 
-int os_linux_fd(const struct os_linux *os)
+int os_linux_fds(const struct os_linux *os, int *fds, int max)
 {
-	return os->uffd ? uffd_fd(os->uffd) : -1;
+	int own[UFFD_FDS], n = 0;
+
+	if (!os->uffd)
+		return 0;
+	uffd_fds(os->uffd, own);
+	for (int i = 0; i < UFFD_FDS; i++)
+		if (own[i] >= 0 && n < max)
+			fds[n++] = own[i];
+	return n;
 }
 
 void os_linux_private(struct os_linux *os,

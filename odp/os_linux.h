@@ -21,8 +21,8 @@ void os_linux_destroy(struct os_linux *os);
 /* In the child of fork */
 void os_linux_abandon(struct os_linux *os);
 void os_linux_caps(const struct os_linux *os, struct odp_caps *caps);
-/* The userfaultfd, or -1 */
-int os_linux_fd(const struct os_linux *os);
+/* The descriptors that it keeps open, at most @max; how many */
+int os_linux_fds(const struct os_linux *os, int *fds, int max);
 /* Call @fn for each mapping that fork shares for copy on write */
 void os_linux_private(struct os_linux *os,
 		      void (*fn)(void *arg, uintptr_t first, size_t len), void *arg);

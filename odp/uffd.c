@@ -373,12 +373,23 @@ static int handshake(int fd, uint64_t features, uint64_t *has)
 	return 0;
 }
 
+/* Where the program does not meet it; as it is if there is no room, or it is an error */
+static int out_of_the_way(int fd)
+{
+	int high = fd < 0 ? -1 : (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN);
+
+	if (high < 0)
+		return fd;
+	sys_close(fd);
+	return high;
+}
+
 /* A descriptor with the features that this kernel has; they can be asked for only once
  * each */
 static int open_with_features(void)
 {
 	uint64_t has = 0;
-	int fd = open_fd(), high, rc;
+	int fd = open_fd(), rc;
 
 	if (fd < 0)
 		return fd;
@@ -396,11 +407,7 @@ static int open_with_features(void)
 		sys_close(fd);
 		return rc;
 	}
-	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (high < 0)
-		return fd;
-	sys_close(fd);
-	return high;
+	return out_of_the_way(fd);
 }
 
 static int start_monitor(struct uffd *u)
@@ -432,7 +439,7 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 	u->hooks = hooks;
 	u->arg = arg;
 	pthread_mutex_init(&u->lock, NULL);
-	u->stop = (int)syscall(SYS_eventfd2, 0, O_CLOEXEC);
+	u->stop = out_of_the_way((int)syscall(SYS_eventfd2, 0, O_CLOEXEC));
 	rc = u->stop < 0 ? -errno : start_monitor(u);
 	if (rc) {
 		sys_close(fd);
@@ -468,7 +475,8 @@ void uffd_abandon(struct uffd *u)
 	u->fd = -1;
 }
 
-int uffd_fd(const struct uffd *u)
+void uffd_fds(const struct uffd *u, int fds[UFFD_FDS])
 {
-	return u->fd;
+	fds[0] = u->fd;
+	fds[1] = u->stop;
 }

@@ -35,7 +35,9 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out);
 void uffd_close(struct uffd *u);
 /* In the child of fork: close its copy of the descriptor. No thread is there any more. */
 void uffd_abandon(struct uffd *u);
-int uffd_fd(const struct uffd *u);
+/* The descriptors that it keeps open; -1: none */
+#define UFFD_FDS 2
+void uffd_fds(const struct uffd *u, int fds[UFFD_FDS]);
 /* Register all mappings that overlap the range. 0, or -errno of the first that cannot be
  */
 int uffd_watch(struct uffd *u, uintptr_t addr, size_t len);

@@ -37,6 +37,7 @@
 
 static _Atomic(struct engine *) the_engine;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool starting;
 
 uint64_t engine_now(void)
 {
@@ -49,6 +50,11 @@ uint64_t engine_now(void)
 struct engine *engine_running(void)
 {
 	return atomic_load_explicit(&the_engine, memory_order_acquire);
+}
+
+bool engine_starts(void)
+{
+	return atomic_load_explicit(&starting, memory_order_relaxed);
 }
 
 const struct options *engine_options(const struct engine *e)
@@ -448,13 +454,16 @@ static int start_layers(struct engine *e, const char **what)
 	    .impair = e->opt.impair[0] ? e->opt.impair : NULL,
 	};
 	unsigned int i;
-	int ret;
+	int ret, fds[ODP_FDS], n;
 
 	e->opt.odp.script = e->opt.odp_script[0] ? e->opt.odp_script : NULL;
 	*what = "on-demand paging";
 	ret = odp_domain_create(&e->opt.odp, NULL, NULL, &e->odp);
 	if (ret)
 		return ret;
+	n = odp_domain_fds(e->odp, fds, ODP_FDS);
+	for (int k = 0; k < n; k++)
+		vfile_private_mark(fds[k]);
 	*what = "network";
 	ret = net_port_open(&port_cfg, &e->port);
 	if (ret)
@@ -481,13 +490,18 @@ static int start_layers(struct engine *e, const char **what)
 static void discard(struct engine *e)
 {
 	unsigned int i;
+	int fds[ODP_FDS], n;
 
 	for (i = 0; i < e->n_dev; i++)
 		emu_hca_destroy(e->dev[i].hca);
 	if (e->port)
 		net_port_close(e->port);
-	if (e->odp)
+	if (e->odp) {
+		n = odp_domain_fds(e->odp, fds, ODP_FDS);
+		for (int k = 0; k < n; k++)
+			vfile_close(fds[k]);
 		odp_domain_destroy(e->odp);
+	}
 	if (e->link_fd >= 0)
 		close(e->link_fd);
 	if (e->stats_fd >= 0)
@@ -562,6 +576,7 @@ static void fork_child(void)
 	struct engine *e = engine_running();
 
 	atomic_store(&the_engine, NULL);
+	starting = false;
 	if (e) {
 		odp_domain_abandon(e->odp);
 		net_port_abandon(e->port);
@@ -593,7 +608,9 @@ struct engine *engine_get(void)
 	pthread_mutex_lock(&start_lock);
 	e = engine_running();
 	if (!e) {
+		starting = true;
 		e = engine_start();
+		starting = e;
 		atomic_store_explicit(&the_engine, e, memory_order_release);
 	}
 	pthread_mutex_unlock(&start_lock);

@@ -42,6 +42,8 @@ struct engine_device {
  * after fork). NULL with errno when it cannot start; one line on stderr says why.
  */
 struct engine *engine_get(void);
+/* Does an engine run, or is it being started? */
+bool engine_starts(void);
 /* The engine if it runs, else NULL; starts nothing. */
 struct engine *engine_running(void);
 const struct options *engine_options(const struct engine *e);

@@ -191,7 +191,7 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 
 	if (!ch)
 		return -ENOMEM;
-	*fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	*fd = REAL(eventfd)(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (*fd < 0) {
 		err = -errno;
 		goto fail;

@@ -1133,7 +1133,7 @@ void ucma_serve(struct engine *e)
 
 static int open_file(struct ucma *u, int flags)
 {
-	int fd = eventfd(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
+	int fd = REAL(eventfd)(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
 				(flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
 	struct ucma_file *f;
 	int ret;

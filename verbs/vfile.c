@@ -357,6 +357,21 @@ int vfile_private_dup(int fd)
 	return copy;
 }
 
+int vfile_private_move(int fd)
+{
+	int copy = vfile_private_dup(fd);
+
+	if (copy < 0)
+		return fd;
+	REAL(close)(fd);
+	return copy;
+}
+
+void vfile_private_mark(int fd)
+{
+	install(fd, &private_fd);
+}
+
 void vfile_private_close(int fd)
 {
 	if (!vfile_is_private(fd))

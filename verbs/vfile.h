@@ -41,9 +41,9 @@ struct vfile {
 };
 
 /*
- * vfile_follow_fork - have the table's lock held over fork(2), from the first entry on at the
- * latest. Who takes that lock with another one held, and holds that over fork as well, must
- * call this before pthread_atfork(3): prepare handlers run in reverse order.
+ * vfile_follow_fork - have the table's lock held over fork(2), from the first entry on at
+ * the latest. Who takes that lock with another one held, and holds that over fork as
+ * well, must call this before pthread_atfork(3): prepare handlers run in reverse order.
  */
 void vfile_follow_fork(void);
 
@@ -74,6 +74,11 @@ void vfile_discard(int fd);
  * application's numbers; @fd stays as it is. The descriptor or -errno.
  */
 int vfile_private_dup(int fd);
+/* vfile_private_move - a private duplicate takes the place of @fd; @fd itself if there is
+ * none */
+int vfile_private_move(int fd);
+/* @fd, out of the way already, is private from now on. */
+void vfile_private_mark(int fd);
 /* Really close a private descriptor; nothing happens if it is none (any more). */
 void vfile_private_close(int fd);
 bool vfile_is_private(int fd);

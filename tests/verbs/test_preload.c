@@ -276,6 +276,31 @@ START_TEST(closing_all)
 }
 END_TEST
 
+/* A program without stdin, and one that closes what it does not know */
+START_TEST(descriptors_of_the_library_are_its_own)
+{
+	bool before[1024];
+	int fd, async;
+
+	close(0);
+	for (int i = 0; i < 1024; i++)
+		before[i] = fcntl(i, F_GETFD) >= 0;
+	fd = open_node();
+	async = get_context(fd);
+	ck_assert_int_eq(fd, 0);
+	ck_assert_int_ge(async, 0);
+	for (int i = 0; i < 1024; i++) {
+		if (before[i] || i == fd || i == async || fcntl(i, F_GETFD) < 0)
+			continue;
+		ck_assert_msg(i >= 128, "descriptor %d is in the program's way", i);
+		ck_assert_int_eq(close(i), -1);
+		ck_assert_int_eq(errno, EBADF);
+		ck_assert_int_eq(dup2(1, i), -1);
+		ck_assert_int_ge(fcntl(i, F_GETFD), 0);
+	}
+}
+END_TEST
+
 START_TEST(children)
 {
 	int fd = open_node(), status;
@@ -436,6 +461,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, duplicates_and_closing);
 	tcase_add_test(tc, through_a_socket);
 	tcase_add_test(tc, closing_all);
+	tcase_add_test(tc, descriptors_of_the_library_are_its_own);
 	tcase_add_test(tc, children);
 	tcase_add_test(tc, forks_beside_opens);
 	tcase_add_test(tc, netlink);
