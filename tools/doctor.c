@@ -256,6 +256,51 @@ static socklen_t socket_address(const struct net_ip *ip, unsigned int ifindex,
 	return sizeof(*in6);
 }
 
+/*
+ * The user of the socket that has ROCE_UDP_PORT at @ss or at all addresses, or -1.
+ * Format of /proc/net/udp: proc(5); addresses are words in host order.
+ */
+static long holder(const struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+	const uint32_t *w = in6->sin6_addr.s6_addr32;
+	bool v4 = ss->ss_family == AF_INET;
+	char want[40], any[40], addr[40], line[512];
+	unsigned int port;
+	long uid, found = -1;
+	FILE *f = fopen(v4 ? "/proc/net/udp" : "/proc/net/udp6", "re");
+
+	snprintf(any, sizeof(any), "%0*d", v4 ? 8 : 32, 0);
+	if (v4)
+		snprintf(want, sizeof(want), "%08X", in->sin_addr.s_addr);
+	else
+		snprintf(want, sizeof(want), "%08X%08X%08X%08X", w[0], w[1], w[2], w[3]);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, " %*d: %39[0-9A-F]:%x %*s %*s %*s %*s %*s %ld", addr,
+			   &port, &uid) == 3 &&
+		    port == ROCE_UDP_PORT && (!strcmp(addr, want) || !strcmp(addr, any)))
+			found = uid;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void tell_taken(const char *name, const char *ifname, const char *text, long uid)
+{
+	if (uid < 0 || uid == (long)geteuid())
+		tell(
+		    LIMITED, name,
+		    "%s, %s: UDP port %d is taken; fine if by another program under urxe",
+		    ifname, text, ROCE_UDP_PORT);
+	else
+		tell(LIMITED, name,
+		     "%s, %s: UDP port %d is taken by user %ld: nothing arrives from "
+		     "other "
+		     "hosts or users; this user's programs reach each other",
+		     ifname, text, ROCE_UDP_PORT, uid);
+}
+
 static void check_port(const char *name, const char *ifname,
 		       const struct netdev_info *info, const struct net_ip *ip)
 {
@@ -268,10 +313,7 @@ static void check_port(const char *name, const char *ifname,
 		tell(OK, name, "%s, %s: UDP port %d is free", ifname, text,
 		     ROCE_UDP_PORT);
 	else if (errno == EADDRINUSE)
-		tell(
-		    LIMITED, name,
-		    "%s, %s: UDP port %d is taken; fine if by another program under urxe",
-		    ifname, text, ROCE_UDP_PORT);
+		tell_taken(name, ifname, text, holder(&ss));
 	else
 		tell(LIMITED, name, "%s, %s: %s", ifname, text, strerror(errno));
 	if (fd >= 0)
