@@ -60,14 +60,22 @@ static int open_backend(struct net_port *p, const char *name)
 	return p->be_ops->open(&p->be);
 }
 
-static int open_slot(struct net_port *p, const char *shm_dir)
+/* What is opened now, for whoever must tell that it failed */
+static void opening(const struct net_port_cfg *cfg, const char *what)
+{
+	if (cfg->what)
+		*cfg->what = what;
+}
+
+static int open_slot(struct net_port *p, const struct net_port_cfg *cfg)
 {
 	int ret;
 
 	p->guard = net_sock_reserve(&p->port_num);
 	if (p->guard < 0)
 		return p->guard;
-	ret = table_open(shm_dir, &p->table);
+	opening(cfg, "table of processes (--shm-dir, default /dev/shm)");
+	ret = table_open(cfg->shm_dir, &p->table);
 	if (ret)
 		return ret;
 	ret = table_lease(p->table, p->port_num);
@@ -99,15 +107,20 @@ static int open_tools(struct net_port *p, const struct net_port_cfg *cfg)
 		if (!p->tx.aside)
 			return -ENOMEM;
 	}
-	return cfg->pcap ? pcap_open(cfg->pcap, &p->pcap) : 0;
+	if (!cfg->pcap)
+		return 0;
+	opening(cfg, "capture (--pcap)");
+	return pcap_open(cfg->pcap, &p->pcap);
 }
 
 static int open_parts(struct net_port *p, const struct net_port_cfg *cfg)
 {
-	int ret = open_slot(p, cfg->shm_dir);
+	int ret = open_slot(p, cfg);
 
-	if (!ret)
-		ret = hostaddr_open(&p->host);
+	if (ret)
+		return ret;
+	opening(cfg, "network");
+	ret = hostaddr_open(&p->host);
 	if (!ret)
 		ret = open_backend(p, cfg->backend);
 	if (ret)

@@ -45,6 +45,7 @@ struct net_port_ops {
  *		namespace share; NULL for /dev/shm
  * @pcap:	file to write packets to, NULL for none
  * @impair:	impairment in the syntax of `urxe run --impair`, NULL for none
+ * @what:	NULL, or receives a name for what could not be opened
  */
 struct net_port_cfg {
 	const struct net_port_ops *ops;
@@ -53,6 +54,7 @@ struct net_port_cfg {
 	const char *shm_dir;
 	const char *pcap;
 	const char *impair;
+	const char **what;
 };
 
 /* net_port_open - 0 and *@out, or -errno. Reserves the process's slot (see switch.h) */

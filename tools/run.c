@@ -229,7 +229,8 @@ static int prepare(struct options *o, const struct session *s)
 	snprintf(o->dir, sizeof(o->dir), "%s", s->dir);
 	rc = preload_name(s, lib);
 	if (rc) {
-		usage_error("liburxe.so: %s", strerror(-rc));
+		usage_error("%s: %s", access("/proc/self", F_OK) ? "/proc" : "liburxe.so",
+			    strerror(-rc));
 		return EXIT_SETUP;
 	}
 	rc = options_to_env(o);

@@ -1,8 +1,10 @@
 /*
  * urxe.c - the command line: chooses the command.
  */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/tools.h"
 
@@ -65,11 +67,23 @@ static int help(int argc, char **argv)
 	return 0;
 }
 
+/*
+ * Whoever starts us without stdin, stdout or stderr must not make our own files those. The
+ * program does not inherit what takes their places.
+ */
+static void reserve_standard(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			return;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	reserve_standard();
 	if (!name)
 		return usage_error("no command given (see urxe --help)");
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))

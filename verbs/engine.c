@@ -452,6 +452,7 @@ static int start_layers(struct engine *e, const char **what)
 	    .shm_dir = e->opt.shm_dir[0] ? e->opt.shm_dir : NULL,
 	    .pcap = e->opt.pcap[0] ? e->opt.pcap : NULL,
 	    .impair = e->opt.impair[0] ? e->opt.impair : NULL,
+	    .what = what,
 	};
 	unsigned int i;
 	int ret, fds[ODP_FDS], n;
