@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,6 +73,38 @@ static int begin_file(int fd)
 	return 0;
 }
 
+/*
+ * Locks of open file descriptions, so that a forked child keeps nothing. Where the file
+ * system has none, or for a pipe, there is none to wait for.
+ */
+enum { BYTE_HEADER, BYTE_IN_USE };
+
+static int lock_byte(int fd, int cmd, short type, int byte)
+{
+	struct flock fl = {
+	    .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+	return fcntl(fd, cmd, &fl);
+}
+
+int pcap_renew(const char *file)
+{
+	int fd = open(file, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	int ret = 0;
+
+	if (fd < 0)
+		return 0;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+	    !lock_byte(fd, F_OFD_SETLK, F_WRLCK, BYTE_IN_USE)) {
+		ret = begin_file(fd);
+		if (!ret && ftruncate(fd, 0) < 0)
+			ret = -errno;
+	}
+	close(fd);
+	return ret;
+}
+
 int pcap_open(const char *file, struct pcap **out)
 {
 	struct pcap *pc = calloc(1, sizeof(*pc));
@@ -87,9 +118,10 @@ int pcap_open(const char *file, struct pcap **out)
 		free(pc);
 		return ret;
 	}
-	flock(pc->fd, LOCK_EX);
+	lock_byte(pc->fd, F_OFD_SETLKW, F_RDLCK, BYTE_IN_USE);
+	lock_byte(pc->fd, F_OFD_SETLKW, F_WRLCK, BYTE_HEADER);
 	ret = begin_file(pc->fd);
-	flock(pc->fd, LOCK_UN);
+	lock_byte(pc->fd, F_OFD_SETLK, F_UNLCK, BYTE_HEADER);
 	if (ret) {
 		pcap_abandon(pc);
 		return ret;

@@ -15,6 +15,13 @@
 struct pcap;
 
 /*
+ * pcap_renew - empty @file, a capture of an earlier run, unless somebody writes to it now
+ *
+ * 0 or -errno; -EEXIST: it is something else, which is left alone.
+ */
+int pcap_renew(const char *file);
+
+/*
  * pcap_open - begin to write to @file, at its end if it is a capture of this kind
  *
  * 0 or -errno; -EEXIST: it is something else, which is left alone.

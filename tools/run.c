@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/pcap.h"
 #include "tools/tools.h"
 #include "verbs/options.h"
 #include "verbs/tree.h"
@@ -147,6 +148,17 @@ static int choose_devices(struct options *o)
 	return 0;
 }
 
+/* A capture is of one run, or of several that go on at the same time. */
+static int renew_capture(const struct options *o)
+{
+	int err = o->pcap[0] ? pcap_renew(o->pcap) : 0;
+
+	if (err == -EEXIST)
+		return usage_error("--pcap: %s is there and is no capture of urxe",
+				   o->pcap);
+	return err ? usage_error("--pcap: %s: %s", o->pcap, strerror(-err)) : 0;
+}
+
 /* --- the program's environment --------------------------------------------- */
 
 static bool is_ours(const char *lib, size_t len)
@@ -272,6 +284,8 @@ static int run(int argc, char **argv)
 	if (rc)
 		return rc < 0 ? 0 : rc;
 	rc = choose_devices(&o);
+	if (!rc)
+		rc = renew_capture(&o);
 	if (rc)
 		return rc;
 	if (session_create(&s))
