@@ -611,7 +611,13 @@ static void kill_some(const pid_t *pid)
 		int i;
 
 		nap(300);
-		i = victim(pid, &is_switch);
+		/* on a busy machine it takes a while until another one has the port */
+		for (int n = 0; n < 12; n++) {
+			i = victim(pid, &is_switch);
+			if (i < 0 || is_switch)
+				break;
+			nap(100);
+		}
 		if (i < 0)
 			break;
 		switches += is_switch;
