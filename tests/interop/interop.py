@@ -307,6 +307,11 @@ class Cases:
         self.s.guest_serves("ucmatose, 3 connections", "ucmatose -c 3 -C 20", f"ucmatose -s {GUEST} -c 3 -C 20")
         self.s.we_serve("ucmatose, 3 connections", "ucmatose -c 3 -C 20", f"ucmatose -s {HOST} -c 3 -C 20")
 
+    def mckey(self):
+        """Multicast, both ways; the receiver must have joined before the sender begins"""
+        self.s.guest_serves("mckey", f"mckey -b {GUEST} -m 239.9.9.9 -C 5", f"mckey -s -b {HOST} -m 239.9.9.9 -C 5")
+        self.s.we_serve("mckey", f"mckey -b {HOST} -m 239.9.9.9 -C 5", f"mckey -s -b {GUEST} -m 239.9.9.9 -C 5")
+
     def nobody_listens(self):
         ours = self.s.local(f"rping -c -a {GUEST} -p 7999 -C 1")
         out, _ = ours.communicate(timeout=CASE_SECONDS)
