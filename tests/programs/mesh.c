@@ -9,7 +9,8 @@
  *   -k K	kill K of the own processes, one after the other, by SIGKILL; always the
  *one that has UDP port 4791 if it is one of them. Traffic goes on until that is done -x
  *HOW	instead of by SIGKILL they end in the middle of traffic by themselves: exit, exec,
- *close (of the device), thread (one that polls is cancelled)
+ *close (of the device), thread (one that polls is cancelled), fork
+ *		(children that open the device and use it)
  *   -o		this process opens the device, too, before it forks the others
  *   -t SECONDS	limit (60)
  *
@@ -68,7 +69,7 @@ struct shared {
 	struct who who[MAX_N];
 };
 
-enum how { BY_KILL, BY_EXIT, BY_EXEC, BY_CLOSE, BY_THREAD };
+enum how { BY_KILL, BY_EXIT, BY_EXEC, BY_CLOSE, BY_THREAD, BY_FORK };
 
 static struct {
 	const char *file, *device;
@@ -485,6 +486,36 @@ static void cancel_threads(void)
 	}
 }
 
+static int child(void)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+	static char mem[4096];
+	struct ibv_mr *mr =
+	    pd ? ibv_reg_mr(pd, mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE) : NULL;
+	struct ibv_wc wc;
+
+	return !mr || !cq || ibv_poll_cq(cq, 1, &wc) || ibv_dereg_mr(mr) ||
+	       ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
+}
+
+/* Children have nothing of this process's device, and take nothing from it */
+static void fork_children(void)
+{
+	for (int i = 0; i < 5; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid < 0)
+			fatal("fork");
+		if (!pid)
+			exit(child());
+		if (waitpid(pid, &status, 0) != pid || status)
+			complain(p.me, "a child failed", status, 0);
+	}
+}
+
 /* The time has come to leave by oneself */
 static void leave(void)
 {
@@ -522,6 +553,8 @@ static int process(int me)
 			leave();
 		if (opt.how == BY_THREAD && p.peer[me ? 0 : 1].round == 3)
 			cancel_threads();
+		if (opt.how == BY_FORK && p.peer[me ? 0 : 1].round == 3)
+			fork_children();
 	}
 	sh->who[me].quiet = 1;
 	while (!all_here() && !late())
@@ -667,9 +700,10 @@ static void share(void)
 
 static enum how how_of(const char *name)
 {
-	static const char *const names[] = {"kill", "exit", "exec", "close", "thread"};
+	static const char *const names[] = {"kill",  "exit",   "exec",
+					    "close", "thread", "fork"};
 
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 6; i++)
 		if (!strcmp(name, names[i]))
 			return (enum how)i;
 	errno = EINVAL;
