@@ -68,8 +68,8 @@ static int help(int argc, char **argv)
 }
 
 /*
- * Whoever starts us without stdin, stdout or stderr must not make our own files those. The
- * program does not inherit what takes their places.
+ * Whoever starts us without stdin, stdout or stderr must not make our own files those.
+ * The program does not inherit what takes their places.
  */
 static void reserve_standard(void)
 {

@@ -359,6 +359,32 @@ START_TEST(forks_beside_opens)
 }
 END_TEST
 
+static void *last_thread(void *arg)
+{
+	usleep(100000);
+	return NULL;
+}
+
+/* The library's threads are there, but not the program's: it ends. */
+START_TEST(process_ends_with_the_last_thread_of_the_program)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		pthread_t t;
+
+		alarm(20);
+		if (get_context(open_node()) < 0 ||
+		    pthread_create(&t, NULL, last_thread, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(netlink)
 {
 	int fd;
@@ -464,6 +490,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, descriptors_of_the_library_are_its_own);
 	tcase_add_test(tc, children);
 	tcase_add_test(tc, forks_beside_opens);
+	tcase_add_test(tc, process_ends_with_the_last_thread_of_the_program);
 	tcase_add_test(tc, netlink);
 	tcase_add_test(tc, signals);
 	tcase_add_test(tc, cancellation);
