@@ -292,6 +292,10 @@ START_TEST(descriptors_of_the_library_are_its_own)
 	for (int i = 0; i < 1024; i++) {
 		if (before[i] || i == fd || i == async || fcntl(i, F_GETFD) < 0)
 			continue;
+		if (i < 128) /* a file that is only read, as of /proc? */
+			usleep(300000);
+		if (fcntl(i, F_GETFD) < 0)
+			continue;
 		ck_assert_msg(i >= 128, "descriptor %d is in the program's way", i);
 		ck_assert_int_eq(close(i), -1);
 		ck_assert_int_eq(errno, EBADF);
