@@ -15,11 +15,11 @@
  */
 #include "verbs/context_hook.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 
 #include "verbs/interpose.h"
+#include "verbs/next_verb.h"
 #include "verbs/uverbs.h"
 #include "verbs/xrc.h"
 
@@ -353,30 +353,10 @@ void context_hook(struct ibv_context *context)
 		hook_xrc(vctx);
 }
 
-/*
- * The next definition of a libibverbs function. Where libibverbs was loaded for a plug-in
- * only (Python's extensions), it is not in the global scope behind us.
- */
-static void *next_verbs(const char *name)
-{
-	void *p = dlsym(RTLD_NEXT, name);
-	void *lib;
-
-	if (p)
-		return p;
-	lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	p = lib ? dlsym(lib, name) : NULL;
-	if (lib)
-		dlclose(lib);
-	if (!p)
-		errno = ENOSYS;
-	return p;
-}
-
 #undef ibv_open_device
 INTERPOSE struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	struct ibv_context *(*next)(struct ibv_device *) = next_verbs("ibv_open_device");
+	struct ibv_context *(*next)(struct ibv_device *) = next_verb("ibv_open_device");
 	struct ibv_context *context = next ? next(device) : NULL;
 
 	if (context)
@@ -386,7 +366,7 @@ INTERPOSE struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
 {
-	struct ibv_context *(*next)(int) = next_verbs("ibv_import_device");
+	struct ibv_context *(*next)(int) = next_verb("ibv_import_device");
 	struct ibv_context *context = next ? next(cmd_fd) : NULL;
 
 	if (context)
@@ -398,7 +378,7 @@ INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
  */
 static bool fork_matters(int flags)
 {
-	enum ibv_fork_status (*status)(void) = next_verbs("ibv_is_fork_initialized");
+	enum ibv_fork_status (*status)(void) = next_verb("ibv_is_fork_initialized");
 
 	return flags & IBV_REREG_MR_CHANGE_TRANSLATION && status &&
 	       status() == IBV_FORK_ENABLED;
@@ -408,7 +388,7 @@ INTERPOSE int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
 			   size_t length, int access)
 {
 	int (*next)(struct ibv_mr *, int, struct ibv_pd *, void *, size_t, int) =
-	    next_verbs("ibv_rereg_mr");
+	    next_verb("ibv_rereg_mr");
 	struct uverbs_context *ctx = uverbs_lookup(mr->context->cmd_fd);
 	int err;
 

@@ -108,11 +108,7 @@ static ssize_t pop(struct event_channel *ch, void *buf, size_t len)
 	return err ? err : (ssize_t)size;
 }
 
-/*
- * Would read(2) be resumed after the signal that interrupted us? It is when all handlers
- * have SA_RESTART; which signal it was cannot be known.
- */
-static bool handlers_restart(void)
+bool handlers_restart(void)
 {
 	struct sigaction sa;
 

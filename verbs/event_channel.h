@@ -54,6 +54,13 @@ struct event_channel {
 	struct event_list queue;
 };
 
+/*
+ * handlers_restart - would the kernel resume a system call after the signal that
+ * interrupted us? It does when all handlers have SA_RESTART; which signal it was cannot
+ * be known.
+ */
+bool handlers_restart(void);
+
 /* event_channel_open - a new channel with two references: that of *@fd, and the caller's
  */
 int event_channel_open(struct engine *e, bool async, int *fd, struct event_channel **out);

@@ -24,7 +24,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -34,6 +33,7 @@
 #include <unistd.h>
 
 #include "odp/guard.h"
+#include "verbs/event_channel.h"
 #include "verbs/libc.h"
 #include "verbs/paths.h"
 #include "verbs/ucma_internal.h"
@@ -812,25 +812,6 @@ static int cmd_leave(struct call *c)
 
 /* --- commands: events --- */
 
-/*
- * Would the kernel resume a system call after the signal that interrupted us? It would if
- * all handlers have SA_RESTART; which signal it was cannot be known.
- */
-static bool handlers_restart(void)
-{
-	struct sigaction sa;
-	int sig;
-
-	for (sig = 1; sig <= SIGRTMAX; sig++) {
-		if (sig == SIGSEGV || sig == SIGBUS || REAL(sigaction)(sig, NULL, &sa))
-			continue;
-		if (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN &&
-		    !(sa.sa_flags & SA_RESTART))
-			return false;
-	}
-	return true;
-}
-
 /* Wait, without the lock, until there may be an event. */
 static int wait_event(struct call *c)
 {
@@ -1134,7 +1115,7 @@ void ucma_serve(struct engine *e)
 static int open_file(struct ucma *u, int flags)
 {
 	int fd = REAL(eventfd)(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
-				(flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
+				      (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
 	struct ucma_file *f;
 	int ret;
 
