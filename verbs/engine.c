@@ -275,6 +275,7 @@ uint64_t engine_set_time(struct engine *e)
 
 	for (i = 0; i < e->n_dev; i++)
 		emu_hca_set_time(e->dev[i].hca, now);
+	e->now = now;
 	return now;
 }
 
@@ -311,7 +312,7 @@ static uint64_t run(struct engine *e, bool hold)
 	int i;
 
 	if (e->cm)
-		cm_deadline = e->cm->run(e, engine_now());
+		cm_deadline = e->cm->run(e, e->now);
 	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {
 		more = run_devices(e);
 		if (more || !hold)
@@ -407,7 +408,7 @@ void engine_unlock(struct engine *e)
 	if (!e->quiet || !yielding)
 		deadline = run(e, e->posted && e->sent && yielding);
 	if (e->posted)
-		e->last_drive = engine_now();
+		e->last_drive = e->now;
 	e->sent |= e->posted;
 	e->posted = e->quiet = false;
 	engine_unlock_bare(e);
@@ -635,6 +636,7 @@ __attribute__((destructor)) static void engine_exit(void)
 	for (i = 0; i < EXIT_TRIES && !engine_trylock_bare(e); i++)
 		sched_yield();
 	if (i < EXIT_TRIES) {
+		engine_set_time(e);
 		engine_settle(e);
 		/* what a capture has not written yet */
 		net_port_tick(e->port, engine_now());

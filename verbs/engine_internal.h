@@ -22,8 +22,10 @@
  * @cancel:	cancellation state that the holder of the lock had before
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
+ * @now:	time of the core, set for each hold of the lock (ns)
  * @posted:	the holder of the lock rang a doorbell
- * @last_drive:	when a thread of the application last took a turn or posted, while @yielding (ns)
+ * @last_drive:	when a thread of the application last took a turn or posted, while
+ * @yielding (ns)
  * @quiet:	the holder of the lock gave the core nothing to send
  * @sent:	a doorbell was served since the last turn of a poller
  * @last_wait:	when engine_wait() last returned (ns)
@@ -46,6 +48,7 @@ struct engine {
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;
+	uint64_t now;
 	uint64_t last_drive;
 	bool posted;
 	bool quiet;
