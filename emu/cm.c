@@ -50,7 +50,8 @@
 #define ANSWER_KEPT  (5000u * (uint64_t)MS)  /* longer than the response timeout below */
 #define TIMEWAIT_MAX (20000u * (uint64_t)MS) /* whatever the peer's timeout says */
 
-/* Answers to a peer who got an MRA, and so does not ask again soon, are repeated unasked.
+/*
+ * Answers to a peer who got an MRA, and so does not ask again soon, are repeated unasked.
  */
 #define RESEND_RTO (50u * MS)
 #define RESENDS	   2
@@ -58,8 +59,10 @@
 /* The DREQs of a released connection go on for so many timeouts. */
 #define ORPHAN_TIMEOUTS 3
 
-/* As the kernel's RDMA CM asks for (cma.c): 4.096 us * 2^20, 15 times; MRA 4.096 us *
- * 2^24 */
+/*
+ * As the kernel's RDMA CM asks for (cma.c): 4.096 us * 2^20, 15 times; MRA 4.096 us *
+ * 2^24
+ */
 #define RESPONSE_TIMEOUT 20
 #define MAX_RETRIES	 15
 #define MRA_TIMEOUT	 24
@@ -94,7 +97,8 @@ static uint64_t cm_time(uint8_t exp)
 	return (exp > 8 ? (uint64_t)1 << (exp - 8) : 1) * MS;
 }
 
-/* 2^lifetime twice (there and back) plus 2^delay, again as a power of two (IBTA 12.7.34)
+/*
+ * 2^lifetime twice (there and back) plus 2^delay, again as a power of two (IBTA 12.7.34)
  */
 static uint8_t ack_timeout(uint8_t delay, uint8_t lifetime)
 {
@@ -107,7 +111,7 @@ static uint8_t ack_timeout(uint8_t delay, uint8_t lifetime)
 	return t < 31 ? t : 31;
 }
 
-/* --- life --- */
+/* --- life ------------------------------------------------------------------------- */
 
 int emu_cm_create(const struct emu_cm_cfg *cfg, const struct emu_cm_ops *ops, void *arg,
 		  struct emu_cm **out)
@@ -176,10 +180,12 @@ enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c)
 	return c->qp_type;
 }
 
-/* --- states --- */
+/* --- states ----------------------------------------------------------------------- */
 
-/* States in which the peer relies on us and has no timer that would tell it that we are
- * gone */
+/*
+ * States in which the peer relies on us and has no timer that would tell it that we are
+ * gone
+ */
 static bool relied_on(enum emu_cm_state s)
 {
 	return s == EMU_CM_REP_SENT || s == EMU_CM_MRA_REP_RCVD || s == EMU_CM_REP_RCVD ||
@@ -195,7 +201,7 @@ static void set_state(struct emu_cm_conn *c, enum emu_cm_state state)
 		c->cm->ops->changed(c->cm->arg, c);
 }
 
-/* --- sending --- */
+/* --- sending ---------------------------------------------------------------------- */
 
 static void send_again(struct emu_cm_conn *c)
 {
@@ -276,7 +282,7 @@ static int copy_priv(struct cm_msg *m, const void *priv, uint32_t len)
 	return 0;
 }
 
-/* --- ends --- */
+/* --- ends ------------------------------------------------------------------------- */
 
 /* Nothing more comes from the protocol. Frees it if nobody owns it. */
 static void become_idle(struct emu_cm_conn *c)
@@ -335,7 +341,7 @@ static void send_drep(struct emu_cm_conn *c)
 	enter_timewait(c);
 }
 
-/* --- asking --- */
+/* --- asking ----------------------------------------------------------------------- */
 
 static void conn_from_req(struct emu_cm_conn *c, const struct emu_cm_req *r)
 {
@@ -452,7 +458,7 @@ int emu_cm_sidr_ask(struct emu_cm *cm, const struct emu_cm_port *port, void *coo
 	return 0;
 }
 
-/* --- answering --- */
+/* --- answering -------------------------------------------------------------------- */
 
 void emu_cm_delay(struct emu_cm_conn *c)
 {
@@ -583,7 +589,7 @@ int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32
 	return 0;
 }
 
-/* --- release --- */
+/* --- release ---------------------------------------------------------------------- */
 
 /* What the peer of a connection that vanishes now should be told; false: nothing */
 static bool last_words(const struct emu_cm_conn *c, struct cm_msg *m)
@@ -688,7 +694,7 @@ void emu_cm_release(struct emu_cm_conn *c)
 	}
 }
 
-/* --- small things --- */
+/* --- small things ----------------------------------------------------------------- */
 
 uint32_t emu_cm_remote_id(const struct emu_cm_conn *c)
 {
@@ -710,7 +716,7 @@ uint32_t emu_cm_tag(const struct emu_cm_conn *c)
 	return c->tag;
 }
 
-/* --- receiving: REQ --- */
+/* --- receiving: REQ --------------------------------------------------------------- */
 
 static void refuse_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
 			     const struct net_path *path, const struct cm_msg *to,
@@ -764,7 +770,8 @@ static bool qp_type_of(enum cm_transport t, enum ibv_qp_type *type)
 	}
 }
 
-/* The peer's QP has a living connection here that the peer does not know of (12.9.8.3).
+/*
+ * The peer's QP has a living connection here that the peer does not know of (12.9.8.3).
  */
 static struct emu_cm_conn *find_stale(struct emu_cm *cm, const struct cm_msg *m)
 {
@@ -844,7 +851,7 @@ static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	}
 }
 
-/* --- receiving: the others --- */
+/* --- receiving: the others -------------------------------------------------------- */
 
 static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
 {
@@ -1046,7 +1053,8 @@ static struct emu_cm_conn *find_conn(struct emu_cm *cm, const struct cm_msg *m)
 	return c;
 }
 
-/* A message about a connection that we do not have, so that its sender need not repeat it
+/*
+ * A message about a connection that we do not have, so that its sender need not repeat it
  */
 static void rx_unknown(struct emu_cm *cm, const struct emu_cm_port *port,
 		       const struct net_path *path, const struct cm_msg *m)
@@ -1132,7 +1140,7 @@ void emu_cm_peer_gone(struct emu_cm_conn *c)
 		rx_rej(c, &m);
 }
 
-/* --- time --- */
+/* --- time ------------------------------------------------------------------------- */
 
 static void no_answer(struct emu_cm_conn *c)
 {
@@ -1170,8 +1178,10 @@ static void repeat(struct emu_cm_conn *c)
 	cm_conn_arm(c, now + c->rto < c->give_up ? now + c->rto : c->give_up);
 }
 
-/* One of the unasked repetitions; after the last one @then (0: no deadline). False: none
- * left */
+/*
+ * One of the unasked repetitions; after the last one @then (0: no deadline). False: none
+ * left
+ */
 static bool resend(struct emu_cm_conn *c, uint64_t then)
 {
 	if (!c->resends)
@@ -1230,7 +1240,7 @@ uint64_t emu_cm_run(struct emu_cm *cm)
 	return EMU_CM_NO_DEADLINE;
 }
 
-/* --- QP attributes --- */
+/* --- QP attributes ---------------------------------------------------------------- */
 
 static bool may_init(enum emu_cm_state s)
 {

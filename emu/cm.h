@@ -175,7 +175,8 @@ struct emu_cm_rep {
 	uint32_t priv_len;
 };
 
-/* All of these: 0, or -EINVAL when the state does not allow it or the data is too long.
+/*
+ * All of these: 0, or -EINVAL when the state does not allow it or the data is too long.
  */
 int emu_cm_reply(struct emu_cm_conn *c, const struct emu_cm_rep *rep);
 int emu_cm_rtu(struct emu_cm_conn *c);

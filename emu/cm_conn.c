@@ -6,7 +6,7 @@
 #define INDEX_MIN 64 /* buckets */
 #define ID_MASK	  ((1u << EMU_CM_ID_BITS) - 1)
 
-/* --- indexes --- */
+/* --- indexes ---------------------------------------------------------------------- */
 
 /* Spread @a and @b over 64 bits (the finaliser of splitmix64, public domain). */
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -18,7 +18,8 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return h ^ h >> 31;
 }
 
-/* Grow when there are more entries than buckets; if memory is short, chains get longer.
+/*
+ * Grow when there are more entries than buckets; if memory is short, chains get longer.
  */
 static bool index_grow(struct cm_index *x)
 {
@@ -85,7 +86,7 @@ static struct cm_link *index_next(const struct cm_index *x, const struct cm_link
 	return n;
 }
 
-/* --- deadlines --- */
+/* --- deadlines -------------------------------------------------------------------- */
 
 static void heap_put(struct emu_cm *cm, uint32_t pos, struct emu_cm_conn *c)
 {
@@ -177,7 +178,7 @@ static bool heap_reserve(struct emu_cm *cm)
 	return true;
 }
 
-/* --- connections --- */
+/* --- connections ------------------------------------------------------------------ */
 
 /* An ID that is not in use; 0 means "unknown" in messages, so it is none. */
 static uint32_t fresh_id(struct emu_cm *cm)

@@ -58,7 +58,7 @@ const char *cm_attr_name(unsigned int attr)
 	return l ? l->name : "?";
 }
 
-/* --- big-endian fields --- */
+/* --- big-endian fields ------------------------------------------------------------ */
 
 static uint16_t get16(const uint8_t *p)
 {
@@ -104,7 +104,7 @@ static void put64(uint8_t *p, uint64_t v)
 	put32(p + 4, (uint32_t)v);
 }
 
-/* --- REQ (IBTA table 106) --- */
+/* --- REQ (IBTA table 106) --------------------------------------------------------- */
 
 static void parse_path(const uint8_t *p, struct cm_path *path)
 {
@@ -186,7 +186,7 @@ static void build_req(uint8_t *p, const struct cm_req *r)
 	build_path(p + 52, &r->path);
 }
 
-/* --- REP (table 110); the ECE vendor is spread over the reserved bytes --- */
+/* --- REP (table 110); the ECE vendor is spread over the reserved bytes ------------ */
 
 static void parse_rep(const uint8_t *p, struct cm_rep *r)
 {
@@ -221,7 +221,7 @@ static void build_rep(uint8_t *p, const struct cm_rep *r)
 	memcpy(p + 28, &r->ca_guid_be, 8);
 }
 
-/* --- the small ones --- */
+/* --- the small ones --------------------------------------------------------------- */
 
 static void parse_rej(const uint8_t *p, struct cm_rej *r)
 {
@@ -257,7 +257,7 @@ static void build_sidr_rep(uint8_t *p, const struct cm_sidr_rep *r)
 	put32(p + 20, r->qkey);
 }
 
-/* --- whole messages --- */
+/* --- whole messages --------------------------------------------------------------- */
 
 static void parse_body(const uint8_t *p, struct cm_msg *m)
 {
@@ -364,7 +364,7 @@ void cm_mad_build(uint8_t mad[CM_MAD_LEN], const struct cm_msg *m)
 	memcpy(mad + l->priv, m->priv, l->priv_len);
 }
 
-/* --- annex A11 --- */
+/* --- annex A11 -------------------------------------------------------------------- */
 
 /* An IPv4 address is in the last four of 16 bytes, the others are 0. */
 static void ip_parse(const uint8_t *p, uint8_t version, struct net_ip *ip)

@@ -188,7 +188,8 @@ struct cm_msg {
 uint32_t cm_priv_len(unsigned int attr);
 const char *cm_attr_name(unsigned int attr);
 
-/* cm_mad_parse - 0, or -EPROTO: too short, another class or version, an unknown message
+/*
+ * cm_mad_parse - 0, or -EPROTO: too short, another class or version, an unknown message
  */
 int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m);
 /* cm_mad_build - write all 256 bytes */

@@ -36,10 +36,12 @@ static struct tr_qp *of_ack_timer(struct tr_timer *timer)
 	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, req.ack_timer));
 }
 
-/* --- completions ------------------------------------------------------------ */
+/* --- completions ------------------------------------------------------------------ */
 
-/* One completion of the send queue; the slot is free before the application can know of
- * it */
+/*
+ * One completion of the send queue; the slot is free before the application can know of
+ * it
+ */
 static void complete(struct emu_qp *qp, uint64_t wr_id, uint32_t wr_opcode, uint32_t len,
 		     enum ibv_wc_status status, bool signaled)
 {
@@ -140,7 +142,8 @@ void comp_flush(struct tr_qp *t)
 	req_enter(t, REQ_OFF, 0);
 	while (req->head != req->tail)
 		complete_head(t, IBV_WC_WR_FLUSH_ERR);
-	/* the count first: the application may go on posting; and a full CQ ends it early
+	/*
+	 * the count first: the application may go on posting; and a full CQ ends it early
 	 */
 	for (n = ring_count_from(&qp->sq, qp->sq.local);
 	     n && ring_count_from(&qp->sq, qp->sq.local); n--)
@@ -149,7 +152,7 @@ void comp_flush(struct tr_qp *t)
 	req->una = req->max_psn = req->next_psn;
 }
 
-/* --- progress and loss -------------------------------------------------------- */
+/* --- progress and loss ------------------------------------------------------------ */
 
 static void grow_window(struct tr_req *req, uint32_t n)
 {
@@ -184,7 +187,7 @@ static void progress(struct tr_qp *t, uint32_t n)
 	}
 }
 
-/* --- what to tell when retries are used up ----------------------------------------- */
+/* --- what to tell when retries are used up ---------------------------------------- */
 
 /* The peer, where it is a QP of this process, put off requests because of page faults. */
 static bool peer_faults(const struct tr_qp *t)
@@ -328,7 +331,7 @@ static struct tr_wqe *wqe_at_una(struct tr_req *req)
 	return NULL;
 }
 
-/* --- what a response says ------------------------------------------------------ */
+/* --- what a response says --------------------------------------------------------- */
 
 static void rnr_nak(struct tr_qp *t, uint8_t timer)
 {

@@ -31,8 +31,8 @@ struct emu_ah;
 struct emu_xrcd;
 
 #define EMU_GID_TABLE_LEN 64
-#define EMU_PORT 1
-#define EMU_NO_DEADLINE UINT64_MAX
+#define EMU_PORT	  1
+#define EMU_NO_DEADLINE	  UINT64_MAX
 
 /*
  * struct emu_ring_info - where a ring is, for the mminfo of the rxe ABI
@@ -63,11 +63,12 @@ struct emu_ops {
 	void (*tx_put)(void *arg);
 	int (*qpn_lease)(void *arg, uint32_t *base, uint32_t *count);
 	void *(*ring_alloc)(void *arg, void *owner, size_t bytes, uint64_t *offset);
-	void (*ring_free)(void *arg, void *owner, void *ring, size_t bytes, uint64_t offset);
+	void (*ring_free)(void *arg, void *owner, void *ring, size_t bytes,
+			  uint64_t offset);
 	void (*comp_event)(void *arg, void *cookie);
 	void (*async_event)(void *arg, enum ibv_event_type type, void *cookie);
-	void (*gsi_rx)(void *arg, const struct net_path *path, uint32_t sqpn, uint32_t qkey,
-		       const uint8_t *mad, uint32_t len);
+	void (*gsi_rx)(void *arg, const struct net_path *path, uint32_t sqpn,
+		       uint32_t qkey, const uint8_t *mad, uint32_t len);
 	int (*mcast)(void *arg, const struct net_ip *group, bool join);
 	void (*trace)(void *arg, const char *line);
 };
@@ -91,7 +92,7 @@ int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, voi
 /* All objects must be gone. */
 void emu_hca_destroy(struct emu_hca *hca);
 
-/* --- progress --------------------------------------------------------------------------- */
+/* --- progress --------------------------------------------------------------------- */
 
 /* Set the time (ns); before a batch of calls. Never goes back. */
 void emu_hca_set_time(struct emu_hca *hca, uint64_t now);
@@ -110,7 +111,7 @@ bool emu_hca_has_qpn(const struct emu_hca *hca, uint32_t qpn);
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
 		   const uint8_t *mad, uint32_t len);
 
-/* --- device and port -------------------------------------------------------------------- */
+/* --- device and port -------------------------------------------------------------- */
 
 /* Limits as rxe has them; fw_ver etc. included. */
 void emu_query_device(const struct emu_hca *hca, struct ibv_device_attr_ex *attr);
@@ -122,7 +123,7 @@ void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu);
 int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip);
 int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip);
 
-/* --- PD, MR, MW ------------------------------------------------------------------------- */
+/* --- PD, MR, MW ------------------------------------------------------------------- */
 
 /* Destroy functions return -EBUSY while something uses the object, as the kernel does. */
 int emu_pd_create(struct emu_hca *hca, struct emu_pd **out);
@@ -134,8 +135,8 @@ uint32_t emu_pd_num(const struct emu_pd *pd);
  * the page, ODP attributes as in docs/odp.md; -EFAULT: pinned and not mapped; -EOPNOTSUPP.
  * IBV_ACCESS_ZERO_BASED: the first byte has address 0, whatever iova is.
  */
-int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova, int access,
-	       struct emu_mr **out);
+int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
+	       int access, struct emu_mr **out);
 /* @flags: IBV_REREG_MR_CHANGE_*; the keys change. On failure the MR is as it was. */
 int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
 		 uint64_t length, uint64_t iova, int access);
@@ -152,9 +153,11 @@ struct emu_mr_memory {
 void emu_mr_memory(const struct emu_mr *mr, struct emu_mr_memory *out);
 
 /* Faults of MRs that are registered from now on, instead of the ODP domain's model */
-void emu_set_fault_model(struct emu_hca *hca, enum odp_fault_model model, uint64_t latency);
+void emu_set_fault_model(struct emu_hca *hca, enum odp_fault_model model,
+			 uint64_t latency);
 /* Sums over all MRs that the HCA has and had, and their pages in tables now */
-void emu_odp_counters(const struct emu_hca *hca, struct odp_counters *out, uint64_t *cached);
+void emu_odp_counters(const struct emu_hca *hca, struct odp_counters *out,
+		      uint64_t *cached);
 /* Those of its MRs, too */
 void emu_odp_reset_counters(struct emu_hca *hca);
 
@@ -169,7 +172,7 @@ int emu_mw_alloc(struct emu_pd *pd, enum ibv_mw_type type, struct emu_mw **out);
 int emu_mw_dealloc(struct emu_mw *mw);
 uint32_t emu_mw_rkey(const struct emu_mw *mw);
 
-/* --- CQ --------------------------------------------------------------------------------- */
+/* --- CQ --------------------------------------------------------------------------- */
 
 /* @cookie comes back in events; @owner in ring_alloc. @cqe: at least this many */
 int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
@@ -189,21 +192,22 @@ struct emu_ring_info emu_cq_ring(const struct emu_cq *cq);
  */
 void emu_cq_arm(struct emu_cq *cq, bool solicited_only);
 
-/* --- SRQ, XRCD -------------------------------------------------------------------------- */
+/* --- SRQ, XRCD -------------------------------------------------------------------- */
 
 int emu_xrcd_create(struct emu_hca *hca, struct emu_xrcd **out);
 int emu_xrcd_destroy(struct emu_xrcd *xrcd);
 
 /* @xrcd, @cq: for an XRC SRQ, else NULL. @attr is updated with what was given. */
-int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie, struct ibv_srq_attr *attr,
-		   struct emu_xrcd *xrcd, struct emu_cq *cq, struct emu_srq **out);
+int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
+		   struct ibv_srq_attr *attr, struct emu_xrcd *xrcd, struct emu_cq *cq,
+		   struct emu_srq **out);
 int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mask);
 void emu_srq_query(const struct emu_srq *srq, struct ibv_srq_attr *attr);
 int emu_srq_destroy(struct emu_srq *srq);
 uint32_t emu_srq_num(const struct emu_srq *srq);
 struct emu_ring_info emu_srq_ring(const struct emu_srq *srq);
 
-/* --- QP --------------------------------------------------------------------------------- */
+/* --- QP --------------------------------------------------------------------------- */
 
 /*
  * struct emu_qp_init - ib_qp_init_attr
@@ -240,13 +244,13 @@ int emu_qp_detach_mcast(struct emu_qp *qp, const struct net_ip *group);
 /* Leave all groups: emu_qp_destroy() returns -EBUSY while there are any (IBTA o10-2.2.3). */
 void emu_qp_detach_all_mcast(struct emu_qp *qp);
 
-/* --- AH --------------------------------------------------------------------------------- */
+/* --- AH --------------------------------------------------------------------------- */
 
 int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_ah **out);
 int emu_ah_destroy(struct emu_ah *ah);
 uint32_t emu_ah_num(const struct emu_ah *ah);
 
-/* --- counters --------------------------------------------------------------------------- */
+/* --- counters --------------------------------------------------------------------- */
 
 /* Names and values of hw_counters, as rdma_rxe has them; the number of them. */
 size_t emu_hw_counters(const struct emu_hca *hca, const char *const **names,

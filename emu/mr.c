@@ -212,8 +212,10 @@ int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start
 	}
 	mr->pd->users--;
 	want.pd->users++;
-	/* Like mlx5 and rxe: what peers were told stays good unless it means other memory
-	 * now. */
+	/*
+	 * Like mlx5 and rxe: what peers were told stays good unless it means other memory
+	 * now.
+	 */
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
 		want.k.key = (mr->k.key & ~0xffu) | next_key(mr->hca, mr->k.key & 0xff);
 	*mr = want;

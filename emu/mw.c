@@ -82,8 +82,10 @@ static struct emu_mr *find_mr(struct emu_hca *hca, uint32_t lkey)
 	return k && !k->is_mw ? (struct emu_mr *)k : NULL;
 }
 
-/* IBTA o10-36.2.2 (type 1 is never zero-based), o10-37.2.30 and .40 (type 2 is bound when
- * free) */
+/*
+ * IBTA o10-36.2.2 (type 1 is never zero-based), o10-37.2.30 and .40 (type 2 is bound when
+ * free)
+ */
 static int check_window(const struct emu_qp *qp, const struct emu_mw *mw, uint64_t length,
 			int access)
 {

@@ -153,7 +153,8 @@ enum {
 	EMU_FIRST_QPN = 16, /* 0 and 1 are SMI and GSI */
 };
 
-/* Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
+/*
+ * Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
  */
 #define EMU_ACCESS_FLUSH_GLOBAL	    (1 << 8)
 #define EMU_ACCESS_FLUSH_PERSISTENT (1 << 9)
@@ -162,7 +163,7 @@ enum {
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |   \
 	 EMU_ACCESS_FLUSH_GLOBAL | EMU_ACCESS_FLUSH_PERSISTENT)
 
-/* --- PD ------------------------------------------------------------------ */
+/* --- PD --------------------------------------------------------------------------- */
 
 struct emu_pd {
 	struct emu_hca *hca;
@@ -170,10 +171,12 @@ struct emu_pd {
 	uint32_t users; /* MRs, MWs, QPs, SRQs, AHs */
 };
 
-/* --- MR, MW -------------------------------------------------------------- */
+/* --- MR, MW ----------------------------------------------------------------------- */
 
-/* struct emu_key - what stands in the table of keys: the first member of an MR and of an
- * MW */
+/*
+ * struct emu_key - what stands in the table of keys: the first member of an MR and of an
+ * MW
+ */
 struct emu_key {
 	bool is_mw;
 	uint32_t key; /* id << 8 and 8 bits that change */
@@ -213,8 +216,10 @@ struct emu_mw {
 	struct emu_mw *prev, *next;
 };
 
-/* The table of keys: a new key for @k, the end of it, and who has a key (all 32 bits
- * match) */
+/*
+ * The table of keys: a new key for @k, the end of it, and who has a key (all 32 bits
+ * match)
+ */
 int emu_key_add(struct emu_hca *hca, struct emu_key *k);
 void emu_key_del(struct emu_hca *hca, struct emu_key *k);
 struct emu_key *emu_key_find(struct emu_hca *hca, uint32_t key);
@@ -225,7 +230,7 @@ bool emu_range_in(uint64_t va, uint64_t len, uint64_t base, uint64_t size);
 /* The type 2B windows that are bound to @qp become free: it is going away. */
 void emu_mw_qp_gone(struct emu_qp *qp);
 
-/* --- access to memory ---------------------------------------------------- */
+/* --- access to memory ------------------------------------------------------------- */
 
 /*
  * struct emu_mem - the answer to a key check: an MR with a reference, good until
@@ -266,7 +271,7 @@ int emu_mw_bind(struct emu_qp *qp, uint32_t mw_rkey, uint32_t new_rkey, uint32_t
 		uint64_t addr, uint64_t length, int access);
 int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey, bool remote);
 
-/* --- CQ ------------------------------------------------------------------ */
+/* --- CQ --------------------------------------------------------------------------- */
 
 struct emu_cq {
 	struct emu_hca *hca;
@@ -290,7 +295,7 @@ int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited
  */
 void emu_cq_forget(struct emu_cq *cq, uint32_t qpn);
 
-/* --- receive WQEs -------------------------------------------------------- */
+/* --- receive WQEs ----------------------------------------------------------------- */
 
 #define EMU_MAX_SGE 32
 
@@ -330,7 +335,7 @@ int emu_rq_take(struct emu_qp *qp, struct emu_recv_wqe *out);
 uint32_t emu_recv_wqe_size(uint32_t max_sge);
 struct emu_srq *emu_srq_find(struct emu_hca *hca, uint32_t srqn);
 
-/* --- AH, GID, multicast -------------------------------------------------- */
+/* --- AH, GID, multicast ----------------------------------------------------------- */
 
 struct emu_ah {
 	struct emu_hca *hca;

@@ -18,8 +18,10 @@
 
 #include "emu/qp.h"
 
-/* Bits 0..20: all but rate limits, which are for raw packet QPs
- * (IB_QP_ATTR_STANDARD_BITS) */
+/*
+ * Bits 0..20: all but rate limits, which are for raw packet QPs
+ * (IB_QP_ATTR_STANDARD_BITS)
+ */
 #define STANDARD_BITS ((1 << 21) - 1)
 #define ACCESS_QP                                                                        \
 	(IBV_ACCESS_LOCAL_WRITE | EMU_ACCESS_REMOTE | IBV_ACCESS_MW_BIND |               \
@@ -36,8 +38,7 @@ static bool has_rq(enum ibv_qp_type type, const struct emu_srq *srq)
 	return type != IBV_QPT_XRC_RECV && type != IBV_QPT_XRC_SEND && !srq;
 }
 
-/* --- creation
- * --------------------------------------------------------------------------- */
+/* --- creation --------------------------------------------------------------------- */
 
 /* uverbs create_qp(), rxe_qp_chk_init() */
 static int check_type(enum ibv_qp_type type)
@@ -92,7 +93,8 @@ static int check_init(const struct emu_qp_init *init)
 	return ret ? ret : check_cap(init);
 }
 
-/* rxe_init_sq(): SGEs and inline data share their room, so each is as large as the other.
+/*
+ * rxe_init_sq(): SGEs and inline data share their room, so each is as large as the other.
  */
 static int make_sq(struct emu_qp *qp)
 {
@@ -263,8 +265,7 @@ struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp)
 	return emu_ring_info(&qp->rq);
 }
 
-/* --- modify
- * ----------------------------------------------------------------------------- */
+/* --- modify ----------------------------------------------------------------------- */
 
 static int check_path(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct net_path *path)

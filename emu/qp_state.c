@@ -4,8 +4,8 @@
  * IBTA 10.3.1 and table 91 (attributes by transition), in the reading of the kernel's
  * ib_modify_qp_is_ok(): what is not required and not optional is an error.
  *
- *	RESET -> INIT -> RTR -> RTS <-> SQD;  SQE -> RTS;  all -> RESET;  all but RESET ->
- *ERR
+ *	RESET -> INIT -> RTR -> RTS <-> SQD;  SQE -> RTS
+ *	all -> RESET;  all but RESET -> ERR
  *
  * SQE is entered only by an error of a UC or UD send queue.
  */

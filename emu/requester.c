@@ -4,20 +4,20 @@
  * Theory of operation
  * -------------------
  * A WQE is taken from the ring when it is its turn to be sent, and gets its PSNs then:
- *one for each packet of a SEND or WRITE, one for each response packet of a READ, one for
- *an atomic, none for local operations. It stays in the small array @wqe until the
- *completer has retired it.
+ * one for each packet of a SEND or WRITE, one for each response packet of a READ, one for
+ * an atomic, none for local operations. It stays in the small array @wqe until the
+ * completer has retired it.
  *
  *	head                 cur                tail
  *	 |--- acknowledged ---|--- to be sent ---|--- still in the ring
  *	 una               (cur, cur_psn)      next_psn
  *
  * Sending is a cursor (cur, cur_psn). Going back N is setting it to where @una is; what
- *was sent before is computed anew, from the same numbers, out of the same memory. So
- *there is no separate path for retransmission.
+ * was sent before is computed anew, from the same numbers, out of the same memory. So
+ * there is no separate path for retransmission.
  *
  * req_send_one() does one step. What stops it leaves the QP out of the ready list; who
- *removes the obstacle puts it back (tr_sched):
+ * removes the obstacle puts it back (tr_sched):
  *
  *	nothing posted		doorbell
  *	window full		acknowledge
@@ -27,13 +27,13 @@
  *	WQE_FAILED		the WQEs before it complete; comp_retire() ends it
  *
  * READs are asked for in chunks of at most half a window: a responder answers as fast as
- *it can, and a whole READ of 2 GiB in one request would overrun every receive buffer on
- *the way. On the wire a chunk is a READ request like any other, and what a retry asks for
- *ends where the chunk ends. The window counts PSNs, so it bounds responses as it bounds
- *requests.
+ * it can, and a whole READ of 2 GiB in one request would overrun every receive buffer on
+ * the way. On the wire a chunk is a READ request like any other, and what a retry asks for
+ * ends where the chunk ends. The window counts PSNs, so it bounds responses as it bounds
+ * requests.
  *
  * UC and UD go the same way without window and timer: a WQE is complete when its last
- *packet is handed to the port (9.8.2).
+ * packet is handed to the port (9.8.2).
  */
 #include <stdlib.h>
 
@@ -172,7 +172,7 @@ void req_rewind(struct tr_qp *t)
 	tr_sched(t);
 }
 
-/* --- taking WQEs ---------------------------------------------------------- */
+/* --- taking WQEs ------------------------------------------------------------------ */
 
 static bool grow(struct tr_req *req)
 {
@@ -229,7 +229,7 @@ enum tr_step req_wqe_failed(struct tr_qp *t, struct tr_wqe *w, enum ibv_wc_statu
 	return TR_IDLE;
 }
 
-/* --- local operations (IBTA 10.6.7, 10.7.2) -------------------------------- */
+/* --- local operations (IBTA 10.6.7, 10.7.2) --------------------------------------- */
 
 static enum tr_step local_op(struct tr_qp *t, struct tr_wqe *w)
 {
@@ -258,7 +258,7 @@ static enum tr_step local_op(struct tr_qp *t, struct tr_wqe *w)
 	return TR_SENT;
 }
 
-/* --- packets --------------------------------------------------------------- */
+/* --- packets ---------------------------------------------------------------------- */
 
 /* First, middle, last or only packet, and what the last one carries (IBTA table 35) */
 static uint8_t packet_op(const struct tr_wqe *w, uint32_t k)

@@ -1,33 +1,33 @@
 /*
  * responder.c - executes requests of connected QPs and answers them (IBTA vol.
- *1, 9.7.4, 9.7.5, 9.8.2).
+ * 1, 9.7.4, 9.7.5, 9.8.2).
  *
  * Theory of operation
  * -------------------
  * A request is judged in the order of 9.7.4.1: its PSN, its place in the message, whether
- *the QP allows it, its length, then resources and keys. execute() ends in a verdict, and
- *verdict() is the one place where it has consequences:
+ * the QP allows it, its length, then resources and keys. execute() ends in a verdict, and
+ * verdict() is the one place where it has consequences:
  *
  *	V_OK		epsn moves on; RESP_RUN
  *	V_DROP		nothing happened
  *	V_RNR		RNR NAK; RESP_RNR, until epsn comes again
  *	V_HOLD		RESP_HELD: the packet, and all behind it, wait for a page fault
  *	V_INVALID...	RESP_DYING: the NAK goes out behind the responses that are due,
- *then the QP enters ERR
+ *		then the QP enters ERR
  *
  * Nothing is sent from here at once. A request leaves behind what is to be sent, and
- *resp_run() sends it in PSN order: the responses to READs and atomics, from the ring of
- *responder resources, then one NAK or one acknowledge of all that was executed. So a
- *burst of requests costs one acknowledge, READ responses are paced by the port, and no
- *acknowledge overtakes a response that it would seem to make up for.
+ * resp_run() sends it in PSN order: the responses to READs and atomics, from the ring of
+ * responder resources, then one NAK or one acknowledge of all that was executed. So a
+ * burst of requests costs one acknowledge, READ responses are paced by the port, and no
+ * acknowledge overtakes a response that it would seem to make up for.
  *
  * Duplicates (9.7.5.1.4): SEND and WRITE are acknowledged again; READs are executed again
- *and atomics answered again, both from their responder resource. A READ may be asked for
- *again from its middle on.
+ * and atomics answered again, both from their responder resource. A READ may be asked for
+ * again from its middle on.
  *
  * Page faults: what memory says with -EAGAIN, defer() turns into a verdict by the fault
- *model. A receive WQE that was taken already stays in use (@rwqe_held) for the next
- *attempt.
+ * model. A receive WQE that was taken already stays in use (@rwqe_held) for the next
+ * attempt.
  */
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ static void start_timer(struct tr_qp *t, uint64_t when)
 		tr_timer_start(&t->qp->hca->tr->timers, &t->resp.timer, when);
 }
 
-/* --- life -------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------- */
 
 static void drop_held(struct tr_resp *resp)
 {
@@ -107,7 +107,7 @@ void resp_start(struct tr_qp *t)
 	resp_enter(t, RESP_RUN);
 }
 
-/* --- the receive queue ---------------------------------------------------------- */
+/* --- the receive queue ------------------------------------------------------------ */
 
 /* The SRQ that a request takes from, NULL for the QP's own queue */
 static struct emu_srq *recv_srq(const struct emu_qp *qp, uint32_t srqn)
@@ -258,7 +258,8 @@ struct remote {
 	int access;
 };
 
-/* 0 with a reference in @mem. The key is checked each time: it can be revoked in between.
+/*
+ * 0 with a reference in @mem. The key is checked each time: it can be revoked in between.
  */
 static int remote_get(struct tr_qp *t, const struct remote *r, uint32_t srqn,
 		      struct emu_mem *mem)
@@ -363,7 +364,7 @@ static enum resp_verdict do_send(struct tr_qp *t, const struct roce_hdr *h, uint
 	return finish_send(t, h, info);
 }
 
-/* --- WRITE ------------------------------------------------------------------------- */
+/* --- WRITE ------------------------------------------------------------------------ */
 
 static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_t *data,
 				    uint32_t len)
@@ -418,8 +419,7 @@ static enum resp_verdict do_write(struct tr_qp *t, const struct roce_hdr *h,
 	return resp->state == RESP_OFF ? V_GONE : V_OK;
 }
 
-/* --- responder resources --------------------------------------------------------------
- */
+/* --- responder resources ---------------------------------------------------------- */
 
 static struct tr_res *res_at(struct tr_resp *resp, uint32_t i)
 {
@@ -530,8 +530,7 @@ static struct tr_res *res_first_due(struct tr_resp *resp)
 	return res_at(resp, resp->res_next);
 }
 
-/* --- READ, atomics, ATOMIC_WRITE, FLUSH
- * ------------------------------------------------- */
+/* --- READ, atomics, ATOMIC_WRITE, FLUSH ------------------------------------------- */
 
 static uint32_t psns_of(const struct emu_qp *qp, uint32_t len)
 {
@@ -635,8 +634,7 @@ static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
 	return V_OK;
 }
 
-/* --- judging requests
- * ------------------------------------------------------------------- */
+/* --- judging requests ------------------------------------------------------------- */
 
 /* 9.7.4.1.2, 9.8.2.2.2: does the packet continue, or begin, a message? */
 static bool in_sequence(const struct tr_resp *resp, uint32_t info)
@@ -782,8 +780,7 @@ static void fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool repor
 	send_nak(t, RESP_DYING, ROCE_AETH_NAK | consequence[v].nak, psn);
 }
 
-/* --- requests that wait for a page fault
- * -------------------------------------------------- */
+/* --- requests that wait for a page fault ------------------------------------------ */
 
 static void hold(struct tr_qp *t, const struct net_rx *pkt)
 {
@@ -810,8 +807,7 @@ void resp_wait(struct tr_qp *t, const struct net_rx *pkt)
 	hold(t, pkt);
 }
 
-/* --- RC, XRC ---------------------------------------------------------------------------
- */
+/* --- RC, XRC ---------------------------------------------------------------------- */
 
 static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 		    uint32_t info, enum resp_verdict v, bool reported)
@@ -904,8 +900,7 @@ static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 	verdict(t, pkt, h, info, v, resp->event == 0);
 }
 
-/* --- UC (9.8.2.2)
- * ------------------------------------------------------------------------ */
+/* --- UC (9.8.2.2) ----------------------------------------------------------------- */
 
 static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
 		       const struct roce_hdr *h, uint32_t info, const uint8_t *data,
@@ -945,11 +940,12 @@ static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
 		emu_qp_fail(t->qp, 0);
 }
 
-/* --- receiving
- * ----------------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------- */
 
-/* 11.6.3.3: the first packet of the peer, while the consumer still waits for it to be
- * there */
+/*
+ * 11.6.3.3: the first packet of the peer, while the consumer still waits for it to be
+ * there
+ */
 static void communication_established(struct tr_qp *t)
 {
 	if (t->resp.comm_est || t->qp->state != IBV_QPS_RTR)
@@ -1014,8 +1010,7 @@ void resp_timer(struct tr_timer *timer)
 		release_held(t);
 }
 
-/* --- answering
- * ------------------------------------------------------------------------------ */
+/* --- answering -------------------------------------------------------------------- */
 
 /* The memory of a READ response failed or is not there: say so instead of it. */
 static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
@@ -1162,8 +1157,7 @@ enum tr_step resp_run(struct tr_qp *t, uint32_t *budget)
 	return TR_IDLE;
 }
 
-/* --- the end
- * ---------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------- */
 
 bool resp_flush_rq(struct tr_qp *t)
 {

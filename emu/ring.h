@@ -21,7 +21,7 @@
  * @slots:	power of two; one slot stays empty
  * @log2_elem:	element size
  * @local:	our own index, not masked out of the shared word: the consumer of SQ, RQ,
- *SRQ, the producer of CQ
+ *		SRQ, the producer of CQ
  */
 struct emu_ring {
 	struct rxe_queue_buf *buf;

@@ -80,8 +80,10 @@ err_free:
 	return ret;
 }
 
-/* ibv_modify_srq(3); rxe_srq_chk_attr(), but a limit is compared with the size that will
- * be */
+/*
+ * ibv_modify_srq(3); rxe_srq_chk_attr(), but a limit is compared with the size that will
+ * be
+ */
 static int check_modify(const struct emu_srq *srq, const struct ibv_srq_attr *attr,
 			int mask)
 {

@@ -18,8 +18,10 @@
 
 _Static_assert(sizeof(void *) == 8, "a free slot is coded in 64 bits");
 
-/* A free slot: bit 0 set, bits 1..31 the next free id, bits 32..39 what the last owner
- * left */
+/*
+ * A free slot: bit 0 set, bits 1..31 the next free id, bits 32..39 what the last owner
+ * left
+ */
 static void *free_slot(uint32_t next, uint8_t leave)
 {
 	return (void *)((uintptr_t)leave << 32 | (uintptr_t)next << 1 | 1);

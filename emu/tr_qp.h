@@ -48,8 +48,8 @@ enum req_state {
  * RESP_OFF:	not in RTR or later: requests are dropped
  * RESP_RUN:	the expected PSN may come
  * RESP_NAKED:	a sequence error was reported; no second NAK before the expected PSN has
- *come (IBTA 9.7.5.2.2) RESP_RNR:	likewise after an RNR NAK: what follows is dropped
- *silently (9.7.5.2.8)
+ *		come (IBTA 9.7.5.2.2)
+ * RESP_RNR:	likewise after an RNR NAK: what follows is dropped silently (9.7.5.2.8)
  * RESP_HELD:	a request waits for a page fault, and those behind it in @held
  * RESP_DYING:	a fatal NAK is to be sent, then the QP enters ERR
  */
@@ -69,7 +69,8 @@ enum resp_state {
  * V_RNR:	not ready: tr_resp.rnr_code
  * V_HOLD:	wait for a page fault, then do it again
  * V_INVALID, V_ACCESS, V_OP: fatal; NAK invalid request, remote access, remote
- * operational error V_GONE:	the QP entered ERR meanwhile
+ *		operational error
+ * V_GONE:	the QP entered ERR meanwhile
  */
 enum resp_verdict {
 	V_OK,
@@ -124,8 +125,8 @@ struct tr_held {
  * struct tr_req - requester and completer
  *
  * WQEs in flight are numbered: @head is the oldest that is not complete, @tail the next
- *to be taken from the ring; wqe[i & (wqe_size - 1)]. The ring's consumer index is that of
- *@head.
+ * to be taken from the ring; wqe[i & (wqe_size - 1)]. The ring's consumer index is that of
+ * @head.
  *
  * @cur, @cur_psn: the WQE to send from, and the packet in it. With PSNs:
  *		una <= PSN of (cur, cur_psn) <= max_psn <= next_psn
@@ -134,15 +135,15 @@ struct tr_held {
  * @next_psn:	that of the next WQE to be taken
  * @sg:		place in the SGEs, in packet @sg_psn of @cur, UINT32_MAX: not known
  * @stash:	@stash_len bytes of that packet, gathered before a page fault interrupted
- *it
+ *		it
  * @window:	packets that may be under way now; @window_max without losses
  * @batch:	packets of the path MTU that the port sends by one call; one acknowledge
- *is asked for each, and no batch is begun that the window would cut
+ *		is asked for each, and no batch is begun that the window would cut
  * @chunk:	packets that one READ request asks for at most
  * @unasked:	packets sent since one asked for an acknowledge
  * @rd_out:	READs and atomics under way
  * @recovering:	a loss was concluded from a response; another conclusion says nothing
- *before something was acknowledged
+ *		before something was acknowledged
  * @no_new:	SQD: take no more WQEs
  * @primed:	the PSNs were set since RESET
  */
@@ -174,12 +175,12 @@ struct tr_req {
  * @epsn:	expected PSN
  * @msn:	messages completed, modulo 2^24
  * @rwqe:	the receive WQE in use, if @rwqe_held; @rcur and @rlen: how far it is
- *filled
+ *		filled
  * @rsrqn:	XRC: the SRQ that it is from
  * @va, @rkey, @resid, @dma_len: the WRITE in progress
  * @res:	responder resources, a ring: @res_count from @res_first on
  * @res_due:	how many of them have responses to be sent; the first of these is
- *@res_next or later (counted from @res_first)
+ *		@res_next or later (counted from @res_first)
  * @ack_due:	acknowledge @epsn - 1 when all responses are out
  * @nak:	syndrome of a NAK to be sent then, 0 for none; @nak_psn
  * @event:	RESP_DYING: asynchronous event of the QP, 0 for none
@@ -350,8 +351,10 @@ int resp_init(struct tr_qp *t);
 void resp_reset(struct tr_qp *t);
 void resp_start(struct tr_qp *t);
 void resp_flush(struct tr_qp *t);
-/* Complete what the application posts to a receive queue in ERR. True if there was
- * something. */
+/*
+ * Complete what the application posts to a receive queue in ERR. True if there was
+ * something.
+ */
 bool resp_flush_rq(struct tr_qp *t);
 void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	     uint32_t info, const uint8_t *payload, uint32_t len);
@@ -361,8 +364,10 @@ void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h
  * it.
  */
 enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn);
-/* A message begins: fill the receive WQE from its start, unless it goes on after a page
- * fault. */
+/*
+ * A message begins: fill the receive WQE from its start, unless it goes on after a page
+ * fault.
+ */
 void resp_rewind_recv(struct tr_resp *resp);
 enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t len);
 void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited);
@@ -370,7 +375,8 @@ void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited
 void resp_wait(struct tr_qp *t, const struct net_rx *pkt);
 /* Send up to @budget responses. */
 enum tr_step resp_run(struct tr_qp *t, uint32_t *budget);
-/* The acknowledge, or NAK, that ends what is due when all responses are out; one packet
+/*
+ * The acknowledge, or NAK, that ends what is due when all responses are out; one packet
  */
 enum tr_step resp_ack(struct tr_qp *t);
 void resp_timer(struct tr_timer *timer);

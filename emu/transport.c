@@ -21,7 +21,7 @@
 
 #define TIMERS_PER_QP 3
 
-/* --- the HCA's part ------------------------------------------------------------ */
+/* --- the HCA's part --------------------------------------------------------------- */
 
 int tr_hca_init(struct emu_hca *hca)
 {
@@ -125,7 +125,7 @@ static bool flush_some(struct emu_transport *tr)
 	return any;
 }
 
-/* --- a QP's part ------------------------------------------------------------------- */
+/* --- a QP's part ------------------------------------------------------------------ */
 
 int tr_qp_init(struct emu_qp *qp)
 {
@@ -228,8 +228,7 @@ void tr_qp_query_psn(const struct emu_qp *qp, uint32_t *sq_psn, uint32_t *rq_psn
 	*rq_psn = t->resp.state != RESP_OFF ? t->resp.epsn : qp->attr.rq_psn;
 }
 
-/* --- sending ---------------------------------------------------------------------------
- */
+/* --- sending ---------------------------------------------------------------------- */
 
 static uint8_t transport_bits(const struct emu_qp *qp)
 {
@@ -327,8 +326,7 @@ uint64_t tr_deadline(const struct emu_hca *hca)
 	return hca->tr->ready ? hca->now : tr_timers_next(&hca->tr->timers);
 }
 
-/* --- receiving -------------------------------------------------------------------------
- */
+/* --- receiving -------------------------------------------------------------------- */
 
 /* May a packet of this transport come to such a QP? */
 static bool transport_fits(const struct emu_qp *qp, uint8_t opcode)
@@ -415,8 +413,7 @@ void tr_rx(struct emu_hca *hca, const struct net_rx *pkt)
 	deliver(qp, &in);
 }
 
-/* --- RNR timer
- * ---------------------------------------------------------------------------- */
+/* --- RNR timer -------------------------------------------------------------------- */
 
 /* IBTA table 46, in microseconds */
 static const uint32_t rnr_us[32] = {

@@ -21,7 +21,7 @@
 #define IP_PROTO_UDP	17
 #define UDP_LEN		8
 
-/* --- sending --------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------- */
 
 /* Where it goes: 0, or -errno when the WQE names no way */
 static int find_path(const struct tr_qp *t, const struct tr_wqe *w, struct net_path *path)
@@ -76,7 +76,7 @@ enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
 	return TR_SENT;
 }
 
-/* --- receiving --------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------- */
 
 static void put16(uint8_t *p, uint32_t v)
 {
@@ -185,8 +185,7 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	}
 }
 
-/* --- QP1
- * --------------------------------------------------------------------------------- */
+/* --- QP1 -------------------------------------------------------------------------- */
 
 void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_hdr *h,
 	       uint32_t info, const uint8_t *payload, uint32_t len)

@@ -226,8 +226,10 @@ static void check_limits(const struct emu_qp *qp, struct tr_wqe *w)
 	default:
 		break;
 	}
-	/* no initiator depth: IBTA 10.2.4.2, reads and atomics are not to be had on this
-	 * QP */
+	/*
+	 * no initiator depth: IBTA 10.2.4.2, reads and atomics are not to be had on this
+	 * QP
+	 */
 	if (wqe_nonposted(w) && !qp->attr.max_rd_atomic)
 		fail(w, IBV_WC_LOC_QP_OP_ERR);
 }
@@ -249,7 +251,8 @@ void wqe_decode(const struct emu_qp *qp, uint32_t index, struct tr_wqe *w)
 
 	memcpy(&wr, &ring->wr, sizeof(wr));
 	memcpy(&dma, &ring->dma, offsetof(struct rxe_dma_info, sge));
-	/* the copies are what is judged: the compiler must not look into the ring again
+	/*
+	 * the copies are what is judged: the compiler must not look into the ring again
 	 */
 	__asm__ __volatile__("" ::: "memory");
 

@@ -116,7 +116,8 @@ uint64_t wqe_wr_id(const struct emu_qp *qp, uint32_t index);
 /* The opcode of a completion: enum ibv_wc_opcode */
 uint32_t wqe_wc_opcode(uint32_t wr_opcode);
 uint32_t wqe_ring_opcode(const struct emu_qp *qp, uint32_t index);
-/* AV of a UD WQE that does not name an AH (librxe with kernels that do not number them)
+/*
+ * AV of a UD WQE that does not name an AH (librxe with kernels that do not number them)
  */
 int wqe_av_path(const struct emu_qp *qp, uint32_t index, struct net_path *path);
 

@@ -52,8 +52,10 @@ int main(void)
 	struct ibv_mr *left_mr, *right_mr;
 
 	device_open(&dev);
-	/* The device may touch only memory that was registered, and only as it is allowed
-	 * to. */
+	/*
+	 * The device may touch only memory that was registered, and only as it is allowed
+	 * to.
+	 */
 	left_mr = ibv_reg_mr(dev.pd, left_mem, sizeof(left_mem), IBV_ACCESS_LOCAL_WRITE);
 	right_mr = ibv_reg_mr(dev.pd, right_mem, sizeof(right_mem),
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |

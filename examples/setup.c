@@ -41,8 +41,10 @@ void device_open(struct device *dev)
 
 void device_close(struct device *dev)
 {
-	/* What is still in use cannot be destroyed: the order is that of creation,
-	 * reversed. */
+	/*
+	 * What is still in use cannot be destroyed: the order is that of creation,
+	 * reversed.
+	 */
 	check(ibv_destroy_cq(dev->cq) == 0, "ibv_destroy_cq");
 	check(ibv_dealloc_pd(dev->pd) == 0, "ibv_dealloc_pd");
 	check(ibv_close_device(dev->ctx) == 0, "ibv_close_device");

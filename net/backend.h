@@ -59,10 +59,10 @@ typedef void (*net_backend_rx)(void *arg, struct net_sock *sk, const struct net_
  * @open:	0 or -errno (the kernel does not have it or denies it)
  * @add:	receive on a socket from now on. 0 or -errno
  * @del:	no more; the caller closes the descriptor afterwards. @forked: this is the
- *child's copy of a parent that goes on receiving
+ *		child's copy of a parent that goes on receiving
  * @poll:	hand what was received to @fn, at most about @budget packets; how many
  * @send:	send batches in order; how many were dealt with (err says how); fewer than
- *@n when the kernel's buffer is full
+ *		@n when the kernel's buffer is full
  * @wait_fd:	readable when poll would find something
  */
 struct net_backend_ops {
@@ -79,15 +79,16 @@ struct net_backend_ops {
 extern const struct net_backend_ops net_backend_socket;
 extern const struct net_backend_ops net_backend_uring;
 
-/* --- shared by the backends (backend.c)
- * --------------------------------------------------- */
+/* --- shared by the backends (backend.c) ------------------------------------------- */
 
 #define NET_CTL_LEN 96 /* room for the control messages of one datagram, either way */
 
 /* Control messages that @b needs; their length, 0 for none */
 size_t net_ctl_write(const struct net_batch *b, void *ctl);
-/* @d->seg, tclass, ttl, flow from the control messages of @msg; seg is @d->len without
- * one */
+/*
+ * @d->seg, tclass, ttl, flow from the control messages of @msg; seg is @d->len without
+ * one
+ */
 void net_ctl_read(struct msghdr *msg, struct net_dgram *d);
 /* src and sport */
 void net_from_sa(struct net_dgram *d, const union net_sa *sa);

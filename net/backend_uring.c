@@ -146,8 +146,7 @@ static int open_rings(struct net_backend *be)
 	return open_pool(be);
 }
 
-/* --- receive
- * ------------------------------------------------------------------------------- */
+/* --- receive ---------------------------------------------------------------------- */
 
 static int arm(struct net_backend *be, struct ub_sock *s)
 {
@@ -309,8 +308,7 @@ static int ub_wait_fd(struct net_backend *be)
 	return be->rx.ring_fd;
 }
 
-/* --- transmit
- * ------------------------------------------------------------------------------ */
+/* --- transmit --------------------------------------------------------------------- */
 
 static bool tx_prepare(struct net_backend *be, unsigned int i, struct net_batch *b,
 		       bool last)
@@ -387,8 +385,7 @@ static unsigned int ub_send(struct net_backend *be, struct net_batch *b, unsigne
 	return done;
 }
 
-/* --- is it there?
- * -------------------------------------------------------------------------- */
+/* --- is it there? ----------------------------------------------------------------- */
 
 static void nothing(void *arg, struct net_sock *sk, const struct net_dgram *d)
 {

@@ -31,8 +31,10 @@ struct hostaddr {
 /* Returns 0, or -errno when the addresses cannot be read */
 int hostaddr_open(struct hostaddr *h);
 void hostaddr_close(struct hostaddr *h);
-/* hostaddr_update - cheap; reads the list again if it changed. @now: ns of
- * CLOCK_MONOTONIC */
+/*
+ * hostaddr_update - cheap; reads the list again if it changed. @now: ns of
+ * CLOCK_MONOTONIC
+ */
 void hostaddr_update(struct hostaddr *h, uint64_t now);
 bool hostaddr_has(const struct hostaddr *h, const struct net_ip *ip);
 

@@ -4,17 +4,17 @@
  * Theory of operation
  *
  * The ICRC covers the IPv4 identification, which a UDP socket cannot see. A CRC is linear
- *over GF(2): two packets that differ in the identification only have ICRCs that differ by
+ * over GF(2): two packets that differ in the identification only have ICRCs that differ by
  *
  *	id * x^32 * x^(8 n)  mod P
  *
  * where id is the difference as a polynomial of degree < 16, n the number of bytes behind
- *the identification and P the CRC's polynomial. P has the constant term 1, so x is
- *invertible, and multiplying the difference between the expected ICRC (for identification
- *0) and the received one by x^-(32 + 8 n) gives back id - or, when the packet is damaged,
- *some polynomial of degree < 32, of which one in 2^16 passes for an identification. That
- *is one multiplication per packet, done only when identification 0 or k (a guess of the
- *caller's) does not fit already.
+ * the identification and P the CRC's polynomial. P has the constant term 1, so x is
+ * invertible, and multiplying the difference between the expected ICRC (for identification
+ * 0) and the received one by x^-(32 + 8 n) gives back id - or, when the packet is damaged,
+ * some polynomial of degree < 32, of which one in 2^16 passes for an identification. That
+ * is one multiplication per packet, done only when identification 0 or k (a guess of the
+ * caller's) does not fit already.
  *
  * Polynomials are kept as the reflected CRC keeps them: bit 31 is the coefficient of x^0.
  */
@@ -35,8 +35,10 @@
 #define BEHIND_ID  (IP4_HDR - IP4_ID - 2 + UDP_HDR) /* bytes, up to the BTH */
 #define BTH_RESV8A 4				    /* offset; also holds FECN and BECN */
 #define VARIANT	   0xff
-/* CRC of the 8 bytes of ones in the place of an InfiniBand LRH, as crc32_gzip_refl()
- * keeps it */
+/*
+ * CRC of the 8 bytes of ones in the place of an InfiniBand LRH, as crc32_gzip_refl()
+ * keeps it
+ */
 #define MASKED_LRH_CRC 0x2144df1cu
 
 static uint32_t mul_x(uint32_t a)

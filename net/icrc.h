@@ -44,8 +44,10 @@ uint32_t icrc_prefix(const struct net_path *path, uint32_t len);
 /* icrc_id_table - what identification k changes in the prefix of an IPv4 packet */
 void icrc_id_table(uint32_t table[ICRC_MAX_ID]);
 
-/* icrc_id_delta - what identification @id changes in the ICRC of an IPv4 packet of @len
- * bytes */
+/*
+ * icrc_id_delta - what identification @id changes in the ICRC of an IPv4 packet of @len
+ * bytes
+ */
 uint32_t icrc_id_delta(uint16_t id, uint32_t len);
 
 /*

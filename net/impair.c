@@ -73,8 +73,7 @@ struct impair {
 	struct line line[2];
 };
 
-/* --- the settings
- * -------------------------------------------------------------------------- */
+/* --- the settings ----------------------------------------------------------------- */
 
 static int complain(char *err, size_t errlen, const char *fmt, ...)
 {
@@ -214,8 +213,7 @@ int impair_check(const char *text, char *err, size_t errlen)
 	return parse(text, &c, err, errlen);
 }
 
-/* --- at work
- * ------------------------------------------------------------------------------- */
+/* --- at work ---------------------------------------------------------------------- */
 
 /* splitmix64 */
 static uint64_t next_random(struct line *l)

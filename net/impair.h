@@ -19,7 +19,7 @@ enum impair_dir { IMPAIR_TX, IMPAIR_RX };
 
 /*
  * The syntax of `urxe run --impair`: settings separated by commas, each for both
- *directions or, with the prefix "tx." or "rx.", for one.
+ * directions or, with the prefix "tx." or "rx.", for one.
  *
  *	loss=1%		packets that vanish
  *	dup=0.5%	packets that come twice
@@ -54,8 +54,10 @@ int impair_open(const char *text, impair_out out, void *arg, struct impair **im)
 void impair_close(struct impair *im);
 bool impair_has(const struct impair *im, enum impair_dir dir);
 
-/* impair_feed - a packet comes; @pkt->flip is set here. Its bytes are copied if it must
- * wait. */
+/*
+ * impair_feed - a packet comes; @pkt->flip is set here. Its bytes are copied if it must
+ * wait.
+ */
 void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 		 struct impair_pkt *pkt);
 

@@ -48,8 +48,10 @@ static int write_all(int fd, const void *data, size_t len)
 {
 	ssize_t n;
 
-	/* O_APPEND: one write() is one piece in the file. A short one (a full disk) ends
-	 * it. */
+	/*
+	 * O_APPEND: one write() is one piece in the file. A short one (a full disk) ends
+	 * it.
+	 */
 	do
 		n = write(fd, data, len);
 	while (n < 0 && errno == EINTR);
@@ -153,8 +155,7 @@ void pcap_abandon(struct pcap *pc)
 	free(pc);
 }
 
-/* --- frames
- * -------------------------------------------------------------------------------- */
+/* --- frames ----------------------------------------------------------------------- */
 
 /* RFC 1071, over an even number of bytes but for the last piece */
 static uint32_t sum(uint32_t acc, const uint8_t *p, uint32_t len)

@@ -38,8 +38,7 @@ void port_set_now(struct net_port *p)
 	p->generation += p->host.generation - before;
 }
 
-/* --- opening and closing
- * ----------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------- */
 
 /*
  * The default is sockets, which are as fast and are allowed everywhere. Where the kernel
@@ -222,8 +221,7 @@ void net_port_abandon(struct net_port *p)
 	free_parts(p, table_abandon, pcap_abandon);
 }
 
-/* --- addresses
- * --------------------------------------------------------------------------- */
+/* --- addresses -------------------------------------------------------------------- */
 
 struct port_addr *port_addr_find(const struct net_port *p, const struct net_ip *ip)
 {
@@ -317,8 +315,7 @@ bool net_port_has_roce_port(const struct net_port *p, const struct net_ip *ip)
 	       !table_find(p->table, switch_key(ip), p->now, &slot);
 }
 
-/* --- multicast
- * --------------------------------------------------------------------------- */
+/* --- multicast -------------------------------------------------------------------- */
 
 static const struct net_ip *addr_on(const struct net_port *p, uint32_t ifindex, bool v4)
 {
@@ -390,8 +387,7 @@ int net_port_mcast(struct net_port *p, const struct net_ip *group, const char *i
 	return 0;
 }
 
-/* --- slots
- * ------------------------------------------------------------------------------- */
+/* --- slots ------------------------------------------------------------------------ */
 
 int net_port_qpn_lease(struct net_port *p, uint32_t *base, uint32_t *count)
 {
@@ -442,8 +438,7 @@ int net_registry_find(struct net_port *p, uint64_t key, unsigned int *slot)
 	return table_find(p->table, key, p->now, slot);
 }
 
-/* --- progress
- * ---------------------------------------------------------------------------- */
+/* --- progress --------------------------------------------------------------------- */
 
 /* Packets of the impairment that are due; when the next one is */
 static uint64_t run_impair(struct net_port *p)

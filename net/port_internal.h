@@ -14,9 +14,8 @@
 #include "net/switch.h"
 #include "net/table.h"
 
-#define TX_ARENA                                                                         \
-	(192 << 10)  /* a batch being filled, and what the kernel did not take           \
-		      */
+/* Bytes: a batch being filled, and what the kernel did not take */
+#define TX_ARENA  (192 << 10)
 #define TX_ROUTES 64 /* destinations that are remembered; power of two */
 
 /*
@@ -34,7 +33,8 @@ struct port_addr {
 	struct net_sock roce;
 };
 
-/* struct port_group - a multicast group on an interface; @refs: calls of net_port_mcast()
+/*
+ * struct port_group - a multicast group on an interface; @refs: calls of net_port_mcast()
  */
 struct port_group {
 	struct port_group *next;
@@ -128,12 +128,12 @@ struct net_port {
 void port_set_now(struct net_port *p);
 struct port_addr *port_addr_find(const struct net_port *p, const struct net_ip *ip);
 
-/* --- port_tx.c -------------------------------------------------------------------------
- */
+/* --- port_tx.c -------------------------------------------------------------------- */
 
 /* Forget batches of a socket that is about to be closed */
 void port_tx_forget(struct net_port *p, const struct net_sock *sk);
-/* port_tx_forward - hand a packet (with ICRC) that came in at @sk to the process in @slot
+/*
+ * port_tx_forward - hand a packet (with ICRC) that came in at @sk to the process in @slot
  */
 void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int slot,
 		     const struct net_path *path, const uint8_t *data, uint32_t len);
@@ -141,8 +141,7 @@ int port_tx_send(struct net_port *p);
 /* A packet that was impaired goes on its way. */
 void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt);
 
-/* --- port_rx.c -------------------------------------------------------------------------
- */
+/* --- port_rx.c -------------------------------------------------------------------- */
 
 void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d);
 void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt);

@@ -122,8 +122,10 @@ static void rx_own(struct rx *rx, const struct seg *s)
 		rx->p->stats.rx_no_owner++;
 }
 
-/* A packet that the switch sent on; only a process of this user on this address is
- * believed */
+/*
+ * A packet that the switch sent on; only a process of this user on this address is
+ * believed
+ */
 static void rx_encap(struct rx *rx, const struct seg *s)
 {
 	struct net_port *p = rx->p;
@@ -143,8 +145,7 @@ static void rx_encap(struct rx *rx, const struct seg *s)
 	rx_own(&inner, &is);
 }
 
-/* --- the switch
- * -------------------------------------------------------------------------- */
+/* --- the switch ------------------------------------------------------------------- */
 
 static void forward(struct rx *rx, const struct seg *s, unsigned int slot)
 {
@@ -195,8 +196,7 @@ static void rx_roce(struct rx *rx, const struct seg *s)
 		rx->p->stats.rx_no_owner++;
 }
 
-/* --- datagrams
- * --------------------------------------------------------------------------- */
+/* --- datagrams -------------------------------------------------------------------- */
 
 static void rx_seg(struct rx *rx, const struct seg *s)
 {

@@ -33,8 +33,7 @@
 #define V4_HEADERS (20 + 8) /* IP and UDP */
 #define V6_HEADERS (40 + 8)
 
-/* --- routes
- * ------------------------------------------------------------------------------ */
+/* --- routes ----------------------------------------------------------------------- */
 
 /* All of a path but the source port, which is ours to choose */
 static bool same_path(const struct net_path *a, const struct net_path *b)
@@ -73,8 +72,7 @@ static struct port_route *route_find(struct net_port *p, const struct net_path *
 	return r;
 }
 
-/* --- batches
- * ----------------------------------------------------------------------------- */
+/* --- batches ---------------------------------------------------------------------- */
 
 static void tell_too_large(struct net_port *p, const struct net_batch *b)
 {
@@ -287,8 +285,7 @@ static void commit_copy(struct net_port *p, struct port_route *r, uint16_t dport
 	commit(p, r, dport, len);
 }
 
-/* --- where to
- * ---------------------------------------------------------------------------- */
+/* --- where to --------------------------------------------------------------------- */
 
 static uint16_t slot_port(struct net_port *p, unsigned int slot)
 {
@@ -343,8 +340,7 @@ static void put(struct net_port *p, struct port_route *r, uint32_t len)
 		commit(p, r, slot_port(p, qpn >> TABLE_SLOT_SHIFT), len);
 }
 
-/* --- entry points
- * ------------------------------------------------------------------------ */
+/* --- entry points ----------------------------------------------------------------- */
 
 uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t len)
 {

@@ -120,8 +120,10 @@ const char *roce_opcode_name(uint8_t opcode)
 	return opcode_table[opcode].name ? opcode_table[opcode].name : "?";
 }
 
-/* IBTA vol. 1 9.2: the base transport header; annex A17 lends bits of resv8a to FECN,
- * BECN */
+/*
+ * IBTA vol. 1 9.2: the base transport header; annex A17 lends bits of resv8a to FECN,
+ * BECN
+ */
 static void parse_bth(const uint8_t *p, struct roce_hdr *h)
 {
 	h->opcode = p[0];

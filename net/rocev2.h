@@ -171,8 +171,10 @@ int roce_parse(const uint8_t *data, uint32_t len, struct roce_hdr *h,
  */
 uint32_t roce_build(uint8_t *data, const struct roce_hdr *h);
 
-/* roce_psn_cmp - <0, 0, >0 as @a is before, at, after @b in the 24-bit circle
- * (IBTA 9.7.1) */
+/*
+ * roce_psn_cmp - <0, 0, >0 as @a is before, at, after @b in the 24-bit circle (IBTA
+ * 9.7.1)
+ */
 static inline int32_t roce_psn_cmp(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;

@@ -139,8 +139,10 @@ static int setup_v6(const struct net_sock *sk)
 	/* flow information: traffic class and flow label in one message (linux/in6.h) */
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)sk->ifindex);
-	/* RoCEv2 senders, rdma_rxe among them, leave the UDP checksum 0: the ICRC is
-	 * better. Over IPv6 the kernel drops such packets unless told (RFC 6935 5). */
+	/*
+	 * RoCEv2 senders, rdma_rxe among them, leave the UDP checksum 0: the ICRC is
+	 * better. Over IPv6 the kernel drops such packets unless told (RFC 6935 5).
+	 */
 	set_int(sk->fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	return 0;
 }

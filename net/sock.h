@@ -46,8 +46,10 @@ struct net_sock {
 	void *priv;
 };
 
-/* net_sa_make - @ip and @port; @ifindex is the scope of link-local IPv6. Returns its
- * length */
+/*
+ * net_sa_make - @ip and @port; @ifindex is the scope of link-local IPv6. Returns its
+ * length
+ */
 socklen_t net_sa_make(union net_sa *sa, const struct net_ip *ip, uint16_t port,
 		      uint32_t ifindex);
 static inline socklen_t net_sa_len(const union net_sa *sa)

@@ -46,8 +46,10 @@ bool switch_encap_read(const uint8_t *p, uint32_t len, struct switch_encap *out)
 
 uint64_t switch_key(const struct net_ip *ip)
 {
-	/* "switch" in front keeps it apart from other users of the registry; the
-	 * addresses of one host do not collide in 64 bits */
+	/*
+	 * "switch" in front keeps it apart from other users of the registry; the
+	 * addresses of one host do not collide in 64 bits
+	 */
 	uint64_t key = 0x7377697463680000ull;
 	unsigned int i;
 

@@ -272,8 +272,7 @@ uint16_t table_port(struct table *t, unsigned int slot, uint64_t now)
 	return port && is_live(t, slot, now) ? port : 0;
 }
 
-/* --- registry
- * --------------------------------------------------------------------------- */
+/* --- registry --------------------------------------------------------------------- */
 
 static struct reg *reg_entry(const struct table *t, uint64_t key, unsigned int i)
 {
@@ -300,7 +299,8 @@ static unsigned int live_owner(struct table *t, uint64_t owner, uint64_t now)
 	return slot;
 }
 
-/* Where to put the claim, or -errno. A claim is rare: it asks the kernel for each owner.
+/*
+ * Where to put the claim, or -errno. A claim is rare: it asks the kernel for each owner.
  */
 static int claim_entry(struct table *t, uint64_t key, bool exclusive, struct reg **out)
 {

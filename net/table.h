@@ -42,13 +42,16 @@ void table_close(struct table *t);
 /* table_abandon - in a forked child: let go of what still is the parent's */
 void table_abandon(struct table *t);
 
-/* table_lease - take a slot and publish @port with it. The slot, or -EAGAIN: none is free
+/*
+ * table_lease - take a slot and publish @port with it. The slot, or -EAGAIN: none is free
  */
 int table_lease(struct table *t, uint16_t port);
 bool table_is_own(const struct table *t, unsigned int slot);
 
-/* table_port - the UDP port of the process that holds @slot; 0: nobody. @now: ns, any
- * clock */
+/*
+ * table_port - the UDP port of the process that holds @slot; 0: nobody. @now: ns, any
+ * clock
+ */
 uint16_t table_port(struct table *t, unsigned int slot, uint64_t now);
 
 /* The registry: see net_registry_claim() and so on in port.h */

@@ -14,7 +14,7 @@
 
 #include "odp/guard.h"
 
-/* --- invalidations ----------------------------------------------------------- */
+/* --- invalidations ---------------------------------------------------------------- */
 
 /* Leave an invalidation for whoever has the lock next. Never waits. */
 static void inval_push(struct inval *q, uintptr_t first, uintptr_t last)
@@ -159,7 +159,7 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
 	inval_kick(dom);
 }
 
-/* --- events of the monitor --------------------------------------------------- */
+/* --- events of the monitor -------------------------------------------------------- */
 
 static void monitor_begin(void *arg)
 {
@@ -206,7 +206,7 @@ static const struct uffd_hooks monitor_hooks = {
     .needed = monitor_needed,
 };
 
-/* --- life -------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------- */
 
 static int domain_init_os(struct odp_domain *dom, const struct odp_os *os, void *os_arg)
 {
@@ -355,7 +355,7 @@ int odp_domain_set_script(struct odp_domain *dom, const char *text)
 	return 0;
 }
 
-/* --- counters ---------------------------------------------------------------- */
+/* --- counters --------------------------------------------------------------------- */
 
 static void counters_add(struct odp_counters *sum, const struct odp_counters *c)
 {
@@ -419,7 +419,7 @@ void odp_domain_reset_counters(struct odp_domain *dom)
 	dom_unlock(dom);
 }
 
-/* --- the registry ------------------------------------------------------------ */
+/* --- the registry ----------------------------------------------------------------- */
 
 static void info_read(const struct odp_mr *mr, struct odp_mr_info *info)
 {

@@ -29,7 +29,7 @@
 /* How often an access begins again */
 #define MAX_ATTEMPTS ODP_MAX_RETRIES
 
-/* --- eviction ---------------------------------------------------------------- */
+/* --- eviction --------------------------------------------------------------------- */
 
 static void forget_page(void *arg, struct pt_leaf *leaf, unsigned int i, uint64_t page)
 {
@@ -81,7 +81,7 @@ static uint64_t publish(struct odp_mr *mr, uint64_t first, uint64_t n, bool writ
 			  flags, evict_on(&mr->dom->evict) ? enter_page : NULL, mr);
 }
 
-/* --- resolving --------------------------------------------------------------- */
+/* --- resolving -------------------------------------------------------------------- */
 
 static void flight_begin(struct odp_mr *mr, struct inflight *f, uint64_t first,
 			 uint64_t n)
@@ -252,7 +252,7 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
 	return changed;
 }
 
-/* --- pending faults, with the lock ------------------------------------------- */
+/* --- pending faults, with the lock ------------------------------------------------ */
 
 static bool pending_covers(const struct pending *p, uint64_t page, bool write)
 {
@@ -307,7 +307,7 @@ static struct pending *pending_slot(struct odp_demand *d, uint64_t now,
 	return *first;
 }
 
-/* --- an access --------------------------------------------------------------- */
+/* --- an access -------------------------------------------------------------------- */
 
 /*
  * struct service - an access on its way
@@ -539,7 +539,7 @@ void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len)
 	COUNT(mr, pages_invalidated, n);
 }
 
-/* --- scripted faults --------------------------------------------------------- */
+/* --- scripted faults -------------------------------------------------------------- */
 
 void mr_match_rules(struct odp_mr *mr)
 {
@@ -609,7 +609,8 @@ static void drop_page(struct odp_mr *mr, uint64_t page)
 	COUNT(mr, evictions, n);
 }
 
-/* Count the access for scripted faults, and have those happen that are due. 0 or -EFAULT
+/*
+ * Count the access for scripted faults, and have those happen that are due. 0 or -EFAULT
  */
 static int run_script(struct service *s)
 {

@@ -47,7 +47,7 @@
 /* Reachable from a signal handler without a call into the loader */
 #define THREAD_LOCAL __attribute__((tls_model("initial-exec"))) __thread
 
-/* --- system calls ------------------------------------------------------------ */
+/* --- system calls ----------------------------------------------------------------- */
 
 /* struct kernel_sigaction of rt_sigaction(2); the mask is 64 bits */
 struct ksigaction {
@@ -64,8 +64,10 @@ struct ksigaction {
 
 #if defined(__x86_64__)
 #define SA_RESTORER_FLAG 0x04000000
-/* x86-64 has no return trampoline in the vDSO; the byte sequence is the one unwinders
- * know. */
+/*
+ * x86-64 has no return trampoline in the vDSO; the byte sequence is the one unwinders
+ * know.
+ */
 void guard_restorer(void);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -96,7 +98,7 @@ static uint64_t sigbit(int sig)
 
 #define GUARD_SIGNALS (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1))
 
-/* --- the application's actions ----------------------------------------------- */
+/* --- the application's actions ---------------------------------------------------- */
 
 /*
  * struct chain - what the application wants done with SIGSEGV (0) and SIGBUS (1)
@@ -159,7 +161,7 @@ static void chain_unlock(uint64_t old)
 	sys_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* --- state of a thread ------------------------------------------------------- */
+/* --- state of a thread ------------------------------------------------------------ */
 
 /* Did this thread unblock the two signals? */
 static THREAD_LOCAL bool thread_ready;
@@ -178,7 +180,7 @@ static inline void guard_enter(void)
 		thread_prepare();
 }
 
-/* --- the guarded routines ---------------------------------------------------- */
+/* --- the guarded routines --------------------------------------------------------- */
 
 #ifndef GUARD_SETJMP
 
@@ -372,7 +374,7 @@ int guard_touch(uintptr_t addr, size_t len, int write)
 	return rc;
 }
 
-/* --- the handler ------------------------------------------------------------- */
+/* --- the handler ------------------------------------------------------------------ */
 
 static void set_default(int sig)
 {
@@ -470,7 +472,8 @@ guard_handler(int sig, siginfo_t *info, void *ctx)
 {
 	int err = errno;
 
-	/* A signal that somebody sent (si_code <= 0) is never a fault, wherever it hits.
+	/*
+	 * A signal that somebody sent (si_code <= 0) is never a fault, wherever it hits.
 	 */
 	if (info->si_code > 0) {
 #ifdef GUARD_SETJMP
@@ -485,7 +488,7 @@ guard_handler(int sig, siginfo_t *info, void *ctx)
 	errno = err;
 }
 
-/* --- installation ------------------------------------------------------------ */
+/* --- installation ----------------------------------------------------------------- */
 
 static void to_user(const struct ksigaction *k, struct sigaction *u)
 {

@@ -47,7 +47,7 @@
  */
 #define ODP_MAX_RETRIES 1000
 
-/* --- invalidations ----------------------------------------------------------- */
+/* --- invalidations ---------------------------------------------------------------- */
 
 #define INVAL_SLOTS    48
 #define INVAL_READING  (1ull << 63) /* the monitor reads: wait */
@@ -68,7 +68,7 @@ struct inval {
 	} slot[INVAL_SLOTS];
 };
 
-/* --- MRs --------------------------------------------------------------------- */
+/* --- MRs -------------------------------------------------------------------------- */
 
 /*
  * struct inflight - a fault that is being resolved, on the stack of the thread that does
@@ -226,7 +226,8 @@ struct access {
 int access_transfer(struct odp_mr *mr, const struct access *a);
 /* The slow path of an access to an on-demand MR: scripts, faults, models, transfer */
 int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc);
-/* A guarded access faulted although the table had the pages: they are not there any more.
+/*
+ * A guarded access faulted although the table had the pages: they are not there any more.
  */
 void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len);
 
@@ -244,8 +245,10 @@ struct resolve {
 int64_t mr_resolve(struct odp_mr *mr, const struct resolve *r);
 /* Publish what is present anyway. Pages that changed, or -errno; -EAGAIN as above */
 int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r);
-/* Callback of pt_clear() while there is an eviction list, else NULL; its argument is the
- * MR */
+/*
+ * Callback of pt_clear() while there is an eviction list, else NULL; its argument is the
+ * MR
+ */
 pt_page_fn *mr_forget_fn(struct odp_mr *mr);
 /* With the lock: pending faults that overlap the pages are void. */
 void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);

@@ -156,7 +156,8 @@ size_t maps_page_size(uintptr_t addr)
 	if (t.fd < 0)
 		return 0;
 	for (;;) {
-		/* A mapping begins with an address, its properties with a capital letter.
+		/*
+		 * A mapping begins with an address, its properties with a capital letter.
 		 */
 		c = text_get(&t);
 		if (c < 0)

@@ -13,7 +13,7 @@
 
 #include "odp/guard.h"
 
-/* --- life -------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------- */
 
 static int check_attr(const struct odp_mr_attr *a)
 {
@@ -28,8 +28,10 @@ static int check_attr(const struct odp_mr_attr *a)
 	return a->length - 1 > UINTPTR_MAX - a->addr ? -EFAULT : 0;
 }
 
-/* What a pinned MR needs is there now, as ib_umem_get() has it; it stays with the guard
- * later. */
+/*
+ * What a pinned MR needs is there now, as ib_umem_get() has it; it stays with the guard
+ * later.
+ */
 static int pin(struct odp_mr *mr)
 {
 	struct odp_domain *dom = mr->dom;
@@ -191,7 +193,7 @@ size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t ma
 	return n;
 }
 
-/* --- accesses ---------------------------------------------------------------- */
+/* --- accesses --------------------------------------------------------------------- */
 
 /* Are all pages there, and may that be believed? */
 static inline bool mr_hit(const struct odp_mr *mr, uintptr_t addr, size_t len,

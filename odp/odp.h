@@ -30,17 +30,17 @@ struct odp_mr;
  * struct odp_os - the operating system under the page tables
  * @populate:	make the pages of [@addr, @addr+@len) present with read or write
  *		access (MADV_POPULATE_READ/WRITE). 0; -EFAULT where unmapped, beyond the
- *end of the file or not accessible; -ENOMEM, -EHWPOISON
+ *		end of the file or not accessible; -ENOMEM, -EHWPOISON
  * @copy:	memcpy in which either side may be gone. 0 or -EFAULT, in which case a
- *part may have been copied. Never raises a signal. The last bytes are written last, since
+ *		part may have been copied. Never raises a signal. The last bytes are written last, since
  *		programs poll on them.
  * @cmp_swap, @fetch_add, @store64: guarded 8-byte atomics on an aligned address
  * @resident:	one byte per page of the range: bit 0 present, bit 1 writable. 0 or -errno
  * @watch:	called before pages of a range are made present: have odp_invalidate()
- *called for what is mapped there now. Idempotent. 0, or -errno where this cannot be had
- *(then all depends on odp_invalidate() from interposition and on guarded copies).
+ *		called for what is mapped there now. Idempotent. 0, or -errno where this cannot be had
+ *		(then all depends on odp_invalidate() from interposition and on guarded copies).
  * @unwatch:	an MR that had this range, and was watched, is gone; others may still
- *overlap it
+ *		overlap it
  * @page_size:	the size of the pages that back an address, 0 if unknown
  * @now:	for odp_counters.fault_ns only: ns, monotonic
  *
@@ -86,7 +86,7 @@ int odp_model_from_name(const char *name, enum odp_fault_model *model);
  * @snapshot:	at registration, pages already present enter the table
  * @latency:	ns added to each fault
  * @max_pages:	bound on cached pages of the domain, 0 for none; at most ODP_MAX_BOUND.
- *The least recently used page is evicted.
+ *		The least recently used page is evicted.
  * @uffd:	use userfaultfd where it can be had
  * @script:	scripted faults, NULL for none; copied
  */
@@ -113,7 +113,8 @@ int odp_domain_create(const struct odp_config *cfg, const struct odp_os *os, voi
 		      struct odp_domain **out);
 /* All MRs must be gone. */
 void odp_domain_destroy(struct odp_domain *dom);
-/* In the child of fork: forget the parent's monitor and descriptors, touch nothing else.
+/*
+ * In the child of fork: forget the parent's monitor and descriptors, touch nothing else.
  */
 void odp_domain_abandon(struct odp_domain *dom);
 /*
@@ -181,7 +182,7 @@ int odp_domain_set_script(struct odp_domain *dom, const char *text);
  * @remote:	on behalf of a request from the wire (else a local SGE)
  * @ready_at:	set when the answer is -EAGAIN: try again then
  * @faulted:	set: did this access take a page fault? (one that waits for a fault which
- *an earlier access took did not)
+ *		an earlier access took did not)
  * @model:	set when the answer is -EAGAIN: which model defers it
  */
 struct odp_access {
@@ -216,8 +217,10 @@ int odp_store64(struct odp_mr *mr, uint64_t iova, uint64_t value, struct odp_acc
 int odp_fault_in(struct odp_mr *mr, uint64_t iova, size_t len, bool write,
 		 struct odp_access *acc);
 
-/* The memory was unmapped, discarded, moved or protected: forget it. All MRs of the
- * domain. */
+/*
+ * The memory was unmapped, discarded, moved or protected: forget it. All MRs of the
+ * domain.
+ */
 void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
 
 /* Advice and flags as in ibv_advise_mr(3) */

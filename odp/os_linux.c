@@ -42,7 +42,7 @@ struct os_linux {
 	int uffd_errno;
 };
 
-/* --- operations -------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------- */
 
 static int linux_populate(void *arg, uintptr_t addr, size_t len, bool write)
 {
@@ -203,7 +203,7 @@ const struct odp_os os_linux_ops = {
     .now = linux_now,
 };
 
-/* --- life -------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------- */
 
 /* On a page of our own, so that EINVAL can only mean that the kernel does not know it */
 static bool has_populate(void)

@@ -13,7 +13,8 @@
 struct os_linux;
 extern const struct odp_os os_linux_ops;
 
-/* @hooks are called with @arg. 0 or -errno; userfaultfd that cannot be had is no error.
+/*
+ * @hooks are called with @arg. 0 or -errno; userfaultfd that cannot be had is no error.
  */
 int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
 		    struct os_linux **out);

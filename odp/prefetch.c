@@ -116,7 +116,7 @@ int odp_prefetch(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice a
 	return outcome(prefetch_pages(mr, p, advice));
 }
 
-/* --- the worker -------------------------------------------------------------- */
+/* --- the worker ------------------------------------------------------------------- */
 
 void prefetcher_init(struct prefetcher *p)
 {

@@ -49,8 +49,10 @@ struct script_state {
 	uint64_t seen;
 };
 
-/* 0 and *@out, or -EINVAL with a line in @err, -ENOMEM. *@out is NULL if there is no
- * rule. */
+/*
+ * 0 and *@out, or -EINVAL with a line in @err, -ENOMEM. *@out is NULL if there is no
+ * rule.
+ */
 int script_parse(const char *text, struct script **out, char *err, size_t errlen);
 bool script_matches(const struct script_rule *rule, uint32_t key, const char *name);
 

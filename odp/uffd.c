@@ -96,7 +96,7 @@ struct uffd {
 	size_t n_areas;
 };
 
-/* --- what is registered ------------------------------------------------------ */
+/* --- what is registered ----------------------------------------------------------- */
 
 static void slots_forget(struct uffd *u, uintptr_t first, uintptr_t last)
 {
@@ -280,7 +280,7 @@ void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* --- the monitor ------------------------------------------------------------- */
+/* --- the monitor ------------------------------------------------------------------ */
 
 static void handle(struct uffd *u, const struct uffd_msg *m)
 {
@@ -351,7 +351,7 @@ static void *monitor(void *arg)
 	return NULL;
 }
 
-/* --- life -------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------- */
 
 static int open_fd(void)
 {
@@ -384,8 +384,10 @@ static int out_of_the_way(int fd)
 	return high;
 }
 
-/* A descriptor with the features that this kernel has; they can be asked for only once
- * each */
+/*
+ * A descriptor with the features that this kernel has; they can be asked for only once
+ * each
+ */
 static int open_with_features(void)
 {
 	uint64_t has = 0;

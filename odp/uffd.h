@@ -16,12 +16,12 @@ struct uffd;
 
 /*
  * struct uffd_hooks - called by the monitor thread, save @needed; none may wait for
- *anything
+ * anything
  * @begin:	events are about to be read
  * @gone:	[@first, @last] was unmapped, moved away or discarded
  * @end:	all that was read was told
  * @needed:	does an MR still want events of the range? Called by uffd_unwatch(), and
- *may take a lock
+ *		may take a lock
  */
 struct uffd_hooks {
 	void (*begin)(void *arg);
@@ -38,7 +38,8 @@ void uffd_abandon(struct uffd *u);
 /* The descriptors that it keeps open; -1: none */
 #define UFFD_FDS 2
 void uffd_fds(const struct uffd *u, int fds[UFFD_FDS]);
-/* Register all mappings that overlap the range. 0, or -errno of the first that cannot be
+/*
+ * Register all mappings that overlap the range. 0, or -errno of the first that cannot be
  */
 int uffd_watch(struct uffd *u, uintptr_t addr, size_t len);
 /* Give up the mappings that overlap the range and are not needed any more */

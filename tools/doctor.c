@@ -58,9 +58,10 @@ static __attribute__((format(printf, 3, 4))) void tell(enum verdict v, const cha
 	putchar('\n');
 }
 
-/* --- rdma-core ------------------------------------------------------------- */
+/* --- rdma-core -------------------------------------------------------------------- */
 
-/* The directory that the dynamic linker finds libibverbs in; its full name goes to @path.
+/*
+ * The directory that the dynamic linker finds libibverbs in; its full name goes to @path.
  */
 static bool find_libibverbs(char path[PATH_MAX])
 {
@@ -128,7 +129,7 @@ static void check_ib_core(void)
 		     "loaded; programs under urxe see only urxe's devices");
 }
 
-/* --- memory ---------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------- */
 
 static void check_uffd(void)
 {
@@ -202,7 +203,7 @@ static void check_pagemap(void)
 		close(fd);
 }
 
-/* --- network --------------------------------------------------------------- */
+/* --- network ---------------------------------------------------------------------- */
 
 static void check_uring(void)
 {
@@ -369,7 +370,7 @@ static void check_shm(void)
 		     "%s: use --shm-dir with a directory all can write", strerror(errno));
 }
 
-/* --- the command ----------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------ */
 
 static void print_help(FILE *out)
 {

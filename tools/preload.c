@@ -8,7 +8,8 @@
 
 #include "tools/tools.h"
 
-/* In the build tree beside the directory of this program, installed below the same prefix
+/*
+ * In the build tree beside the directory of this program, installed below the same prefix
  */
 static const char *const places[] = {"%s/../verbs/liburxe.so",
 				     "%s/../" URXE_LIBDIR "/liburxe.so",

@@ -55,7 +55,7 @@ static void print_help(FILE *out)
 	    out);
 }
 
-/* --- settings -------------------------------------------------------------- */
+/* --- settings --------------------------------------------------------------------- */
 
 static void make_long_options(struct option *lo)
 {
@@ -159,7 +159,7 @@ static int renew_capture(const struct options *o)
 	return err ? usage_error("--pcap: %s: %s", o->pcap, strerror(-err)) : 0;
 }
 
-/* --- the program's environment --------------------------------------------- */
+/* --- the program's environment ---------------------------------------------------- */
 
 static bool is_ours(const char *lib, size_t len)
 {
@@ -200,8 +200,10 @@ static int set_preload(const char *lib)
 	return rc;
 }
 
-/* A program linked with a shared AddressSanitizer insists on coming first, for no need
- * here. */
+/*
+ * A program linked with a shared AddressSanitizer insists on coming first, for no need
+ * here.
+ */
 static int permit_asan(void)
 {
 	const char *old = getenv("ASAN_OPTIONS");
@@ -257,7 +259,7 @@ static int prepare(struct options *o, const struct session *s)
 	return 0;
 }
 
-/* --- the run --------------------------------------------------------------- */
+/* --- the run ---------------------------------------------------------------------- */
 
 /* End as the program ended, so that a shell sees the same. */
 static void die_by(int sig)

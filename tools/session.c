@@ -138,7 +138,7 @@ int session_create(struct session *s)
 	return 0;
 }
 
-/* --- descendants that outlive the program ---------------------------------- */
+/* --- descendants that outlive the program ----------------------------------------- */
 
 /* Has the process of this /proc entry the variable @want in its environment? */
 static bool has_variable(int proc, const char *pid, const char *want)

@@ -55,7 +55,7 @@ static void print_help(FILE *out)
 	      out);
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------- */
 
 static int connect_to(const char *path)
 {
@@ -117,7 +117,7 @@ static struct json_object *ask(const char *path)
 	return report;
 }
 
-/* --- printing ------------------------------------------------------------ */
+/* --- printing --------------------------------------------------------------------- */
 
 static int64_t number(struct json_object *o, const char *name)
 {
@@ -197,7 +197,7 @@ static void print_report(struct json_object *report)
 		printf("  and %zu pinned\n", pinned);
 }
 
-/* --- finding ------------------------------------------------------------- */
+/* --- finding ---------------------------------------------------------------------- */
 
 static void visit_socket(struct query *q, const char *path)
 {
@@ -262,7 +262,7 @@ static void look(struct query *q)
 			visit_parent(q, parents[i]);
 }
 
-/* --- the command --------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------ */
 
 static int watch(struct query *q)
 {

@@ -4,7 +4,7 @@
  * Theory of operation
  *
  * To a shell, `urxe run CMD` must look like CMD. All signals that people send are blocked
- *here and taken one at a time by sigtimedwait(2):
+ * here and taken one at a time by sigtimedwait(2):
  *
  *   from kill(2)		passed on to the program
  *   from the terminal		dropped: the kernel has sent it to the whole process group
@@ -16,8 +16,8 @@
  * be sent to their peers (verbs/will.h) is looked for now and then.
  *
  * Descendants that outlive the program come to this process (PR_SET_CHILD_SUBREAPER), so
- *that it can see at the end, at no cost, whether there are any. It does not wait for
- *them.
+ * that it can see at the end, at no cost, whether there are any. It does not wait for
+ * them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,8 +90,10 @@ static bool reap(pid_t child, int *status)
 			*status = st;
 			return true;
 		}
-		/* A SIGSTOP is somebody's experiment with the program, not the
-		 * terminal's. */
+		/*
+		 * A SIGSTOP is somebody's experiment with the program, not the
+		 * terminal's.
+		 */
 		if (WSTOPSIG(st) != SIGSTOP)
 			stop_too(child);
 	}

@@ -125,7 +125,8 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 	return err;
 }
 
-/* What the provider's next_poll does at the end of a CQ, by place; found out at the first
+/*
+ * What the provider's next_poll does at the end of a CQ, by place; found out at the first
  */
 static enum next_poll_kind { NEXT_UNKNOWN, NEXT_GOOD, NEXT_ENDS } next_poll_kind[PLACES];
 
@@ -139,7 +140,8 @@ static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
 	return q && q->consumer_index == q->producer_index;
 }
 
-/* The first end of a CQ: one that ends the poll has consumed the entry that it stood on.
+/*
+ * The first end of a CQ: one that ends the poll has consumed the entry that it stood on.
  */
 static int next_finding_out(int place, struct ibv_cq_ex *cq)
 {
@@ -374,7 +376,8 @@ INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
 	return context;
 }
 
-/* Memory that is registered again would need what only libibverbs can do if fork is safe.
+/*
+ * Memory that is registered again would need what only libibverbs can do if fork is safe.
  */
 static bool fork_matters(int flags)
 {

@@ -103,8 +103,7 @@ void engine_del_port_sink(struct engine *e, struct engine_port_sink *s)
 		*p = s->next;
 }
 
-/* --- what the core asks for
- * --------------------------------------------------------------- */
+/* --- what the core asks for ------------------------------------------------------- */
 
 static uint8_t *ops_tx_get(void *arg, const struct net_path *path, uint32_t len)
 {
@@ -265,8 +264,7 @@ static const struct net_port_ops engine_port_ops = {
     .too_large = port_too_large,
 };
 
-/* --- running
- * ------------------------------------------------------------------------------ */
+/* --- running ---------------------------------------------------------------------- */
 
 uint64_t engine_set_time(struct engine *e)
 {
@@ -415,8 +413,7 @@ void engine_unlock(struct engine *e)
 	engine_wake_before(e, deadline);
 }
 
-/* --- start and end
- * ------------------------------------------------------------------------ */
+/* --- start and end ---------------------------------------------------------------- */
 
 static int start_device(struct engine *e, unsigned int index)
 {
@@ -631,8 +628,10 @@ __attribute__((destructor)) static void engine_exit(void)
 
 	if (!e)
 		return;
-	/* Whoever holds the lock gives it back soon, unless it is this thread, in a
-	 * signal handler. */
+	/*
+	 * Whoever holds the lock gives it back soon, unless it is this thread, in a
+	 * signal handler.
+	 */
 	for (i = 0; i < EXIT_TRIES && !engine_trylock_bare(e); i++)
 		sched_yield();
 	if (i < EXIT_TRIES) {

@@ -74,8 +74,10 @@ void engine_expect_sleep(struct engine *e)
 {
 	uint64_t last = atomic_load_explicit(&e->last_wait, memory_order_relaxed);
 
-	/* A program that slept in engine_wait() lately will do so again, and needs no
-	 * helper. */
+	/*
+	 * A program that slept in engine_wait() lately will do so again, and needs no
+	 * helper.
+	 */
 	if (!atomic_load_explicit(&e->yielding, memory_order_relaxed) ||
 	    engine_now() - last < 2 * YIELD_NS)
 		return;
@@ -109,7 +111,8 @@ static int try_turn(struct engine *e, uint64_t *deadline)
 	return n;
 }
 
-/* What a turn left for later. What it left for now is for the next turn of a hot poller.
+/*
+ * What a turn left for later. What it left for now is for the next turn of a hot poller.
  */
 static void leave(struct engine *e, uint64_t deadline)
 {
@@ -210,8 +213,7 @@ int engine_wait(struct engine *e, int fd)
 	return 0;
 }
 
-/* --- the helper
- * --------------------------------------------------------------------------- */
+/* --- the helper ------------------------------------------------------------------- */
 
 /*
  * struct helper - what the helper remembers between two looks
@@ -288,7 +290,8 @@ static void drain(int fd)
 		;
 }
 
-/* One turn of the helper: receive until there is nothing, run timers. The next deadline
+/*
+ * One turn of the helper: receive until there is nothing, run timers. The next deadline
  */
 static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 {
@@ -307,8 +310,10 @@ static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 		    !atomic_load_explicit(&e->waiters, memory_order_relaxed))
 			neglected(e, h, now);
 		tick = net_port_tick(e->port, now);
-		/* Published under the lock, so that a later deadline of another thread is
-		 * seen. */
+		/*
+		 * Published under the lock, so that a later deadline of another thread is
+		 * seen.
+		 */
 		if (tick < deadline)
 			deadline = tick;
 		atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);

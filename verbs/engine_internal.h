@@ -59,12 +59,15 @@ struct engine {
 	_Atomic bool parked;
 };
 
-/* The lock alone: neither sets the time nor lets the core run. trylock: true if it was
- * free */
+/*
+ * The lock alone: neither sets the time nor lets the core run. trylock: true if it was
+ * free
+ */
 void engine_lock_bare(struct engine *e);
 bool engine_trylock_bare(struct engine *e);
 void engine_unlock_bare(struct engine *e);
-/* engine_run - let the core run after something happened; lock held. The next deadline.
+/*
+ * engine_run - let the core run after something happened; lock held. The next deadline.
  */
 uint64_t engine_run(struct engine *e);
 /* engine_receive - take packets and run; lock held. How many packets came. */
@@ -76,7 +79,8 @@ void engine_wake_before(struct engine *e, uint64_t deadline);
 
 int engine_helper_start(struct engine *e);
 
-/* engine_links_open - begin to follow the interfaces; engine_links_init reads one of them
+/*
+ * engine_links_open - begin to follow the interfaces; engine_links_init reads one of them
  */
 void engine_links_open(struct engine *e);
 int engine_links_init(struct engine_device *d);

@@ -74,8 +74,10 @@ static bool has_gid(struct engine_device *d, const struct net_ip *ip, int *free_
 	return false;
 }
 
-/* An address that cannot be bound (tentative, or of another network namespace's making)
- * is tried again with the next change. */
+/*
+ * An address that cannot be bound (tentative, or of another network namespace's making)
+ * is tried again with the next change.
+ */
 static void add_new(struct engine_device *d, const struct netdev_info *info)
 {
 	unsigned int i;

@@ -40,7 +40,7 @@ struct event_source {
  * @async:	events are struct ib_uverbs_async_event_desc, else ..._comp_event_desc
  * @lock:	of what follows and of the sources; a leaf
  * @signal_fd:	private duplicate of the eventfd, whose count is the length of @queue; -1
- *once the application has closed its last descriptor
+ *		once the application has closed its last descriptor
  * @dead:	the context is gone; readers get EIO
  */
 struct event_channel {
@@ -61,10 +61,12 @@ struct event_channel {
  */
 bool handlers_restart(void);
 
-/* event_channel_open - a new channel with two references: that of *@fd, and the caller's
+/*
+ * event_channel_open - a new channel with two references: that of *@fd, and the caller's
  */
 int event_channel_open(struct engine *e, bool async, int *fd, struct event_channel **out);
-/* event_channel_lookup - the channel that @fd is, with a reference; NULL when it is none
+/*
+ * event_channel_lookup - the channel that @fd is, with a reference; NULL when it is none
  */
 struct event_channel *event_channel_lookup(int fd);
 struct event_channel *event_channel_get(struct event_channel *ch);

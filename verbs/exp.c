@@ -29,7 +29,7 @@
 	 IBV_EXP_ACCESS_MW_ZERO_BASED | IBV_EXP_ACCESS_PHYSICAL_ADDR |                   \
 	 IBV_EXP_ACCESS_TUNNELED_ATOMIC)
 
-/* --- prefetch ----------------------------------------------------------------- */
+/* --- prefetch --------------------------------------------------------------------- */
 
 /*
  * The page knows three errors. What only means that nothing was prefetched is none of
@@ -77,7 +77,7 @@ PUBLIC int ibv_exp_prefetch_mr(struct ibv_mr *mr, struct ibv_exp_prefetch_attr *
 	return public_result(ret);
 }
 
-/* --- registration -------------------------------------------------------------- */
+/* --- registration ----------------------------------------------------------------- */
 
 /* The flags of ibv_reg_mr(3), or -errno */
 static int64_t plain_access(const struct ibv_exp_reg_mr_in *in)
@@ -129,7 +129,7 @@ PUBLIC struct ibv_mr *ibv_exp_reg_mr(struct ibv_exp_reg_mr_in *in)
 	return reg ? reg(copy.pd, copy.addr, copy.length, (int)access) : NULL;
 }
 
-/* --- capabilities --------------------------------------------------------------- */
+/* --- capabilities ----------------------------------------------------------------- */
 
 /* Both structures are the same up to here, but for one member. */
 _Static_assert(offsetof(struct ibv_exp_device_attr, phys_port_cnt) ==

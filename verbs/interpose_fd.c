@@ -92,8 +92,7 @@ INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 	return (int)result(n);
 }
 
-/* --- closing
- * ----------------------------------------------------------------------------- */
+/* --- closing ---------------------------------------------------------------------- */
 
 INTERPOSE int close(int fd)
 {
@@ -169,8 +168,7 @@ INTERPOSE void closefrom(int first)
 		close((int)fd);
 }
 
-/* --- duplicating
- * ------------------------------------------------------------------------- */
+/* --- duplicating ------------------------------------------------------------------ */
 
 INTERPOSE int dup(int fd)
 {
@@ -229,8 +227,7 @@ INTERPOSE int dup3(int fd, int to, int flags)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* --- descriptors that come through a socket
- * ------------------------------------------------ */
+/* --- descriptors that come through a socket --------------------------------------- */
 
 static void adopt_all(struct msghdr *msg)
 {
@@ -271,8 +268,7 @@ INTERPOSE int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int max, int flags
 	return n;
 }
 
-/* --- the socket that would show the host's devices
- * --------------------------------------- */
+/* --- the socket that would show the host's devices -------------------------------- */
 
 /*
  * libibverbs asks netlink for devices first, and sysfs when there is no such socket. On a

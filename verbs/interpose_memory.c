@@ -27,8 +27,10 @@
 	(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE |        \
 	 FALLOC_FL_INSERT_RANGE)
 
-/* The page tables, if somebody but the kernel must tell them. @silent: the kernel never
- * does */
+/*
+ * The page tables, if somebody but the kernel must tell them. @silent: the kernel never
+ * does
+ */
 static struct odp_domain *domain(bool silent)
 {
 	struct engine *e = engine_running();
@@ -142,8 +144,7 @@ INTERPOSE int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 	return err;
 }
 
-/* --- files under mappings
- * ---------------------------------------------------------------- */
+/* --- files under mappings --------------------------------------------------------- */
 
 /*
  * The content of @fd from byte @from on is gone: what is mapped of it? Over-invalidation

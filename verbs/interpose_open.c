@@ -31,8 +31,7 @@ int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags);
 
-/* --- attributes that change
- * -------------------------------------------------------------- */
+/* --- attributes that change ------------------------------------------------------- */
 
 static int live_device(void *arg, const char *name)
 {
@@ -82,7 +81,8 @@ static const char *live_ifname(void *arg, int dev)
 	return engine_device(arg, (unsigned int)dev)->ifname;
 }
 
-/* The present content of @path as a file: descriptor; -1 with errno; -2: nothing special
+/*
+ * The present content of @path as a file: descriptor; -1 with errno; -2: nothing special
  */
 static int open_dynamic(const char *path)
 {
@@ -119,8 +119,7 @@ static int open_dynamic(const char *path)
 	return fd;
 }
 
-/* --- opening
- * ----------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------- */
 
 static int open_node(int node, const char *place, int flags)
 {
@@ -247,8 +246,7 @@ INTERPOSE int creat64(const char *path, mode_t mode)
 		   : REAL(creat64)(path, mode);
 }
 
-/* --- streams
- * ----------------------------------------------------------------------------- */
+/* --- streams ---------------------------------------------------------------------- */
 
 static int flags_of_mode(const char *mode)
 {
@@ -286,8 +284,7 @@ INTERPOSE FILE *fopen64(const char *path, const char *mode)
 				     : REAL(fopen64)(path, mode);
 }
 
-/* --- directories
- * ------------------------------------------------------------------------- */
+/* --- directories ------------------------------------------------------------------ */
 
 INTERPOSE DIR *opendir(const char *path)
 {

@@ -22,7 +22,8 @@
 
 #define NODE_MODE (S_IFCHR | 0666)
 
-/* Exported for programs of before glibc 2.33, or for fortified ones, and declared nowhere
+/*
+ * Exported for programs of before glibc 2.33, or for fortified ones, and declared nowhere
  */
 int __xstat(int ver, const char *path, struct stat *st);
 int __lxstat(int ver, const char *path, struct stat *st);
@@ -227,8 +228,7 @@ INTERPOSE int statx(int dirfd, const char *path, int flags, unsigned int mask,
 	return 0;
 }
 
-/* --- access
- * ------------------------------------------------------------------------------ */
+/* --- access ----------------------------------------------------------------------- */
 
 INTERPOSE int access(const char *path, int mode)
 {
@@ -266,8 +266,7 @@ INTERPOSE int eaccess(const char *path, int mode)
 	return path ? REAL(eaccess)(path, mode) : -1;
 }
 
-/* --- links
- * ------------------------------------------------------------------------------- */
+/* --- links ------------------------------------------------------------------------ */
 
 /* Links of the tree are relative or lead out of it: their text needs no change. */
 INTERPOSE ssize_t readlink(const char *path, char *out, size_t len)

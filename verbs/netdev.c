@@ -21,8 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* IP, UDP, BTH, extended headers and ICRC together, as RXE_MAX_HDR_LENGTH of the kernel's
- * rxe */
+/*
+ * IP, UDP, BTH, extended headers and ICRC together, as RXE_MAX_HDR_LENGTH of the kernel's
+ * rxe
+ */
 #define NETDEV_HDR_ROOM 80 /* bytes */
 
 /* An alias "eth0:1" is the label of an address of eth0. */
@@ -230,7 +232,8 @@ uint64_t netdev_guid_be(const char *ifname, const struct netdev_info *info)
 	uint64_t guid;
 
 	if (memcmp(m, none, 6)) {
-		/* RFC 4291, appendix A: ff:fe in the middle, universal/local bit inverted
+		/*
+		 * RFC 4291, appendix A: ff:fe in the middle, universal/local bit inverted
 		 */
 		const uint8_t eui[8] = {m[0] ^ 2, m[1], m[2], 0xff,
 					0xfe,	  m[3], m[4], m[5]};

@@ -23,7 +23,7 @@
  * @mtu:	bytes of an IP packet
  * @mac:	Ethernet address, zero for lo
  * @ip:		addresses in the order of the GID table: IPv4, then IPv6, each in the
- *kernel's own order; without doubles
+ *		kernel's own order; without doubles
  */
 struct netdev_info {
 	bool exists;

@@ -5,7 +5,8 @@
 #ifndef URXE_VERBS_NEXT_VERB_H
 #define URXE_VERBS_NEXT_VERB_H
 
-/* next_verb - the definition of @name behind ours; NULL with errno ENOSYS: no libibverbs
+/*
+ * next_verb - the definition of @name behind ours; NULL with errno ENOSYS: no libibverbs
  */
 void *next_verb(const char *name);
 

@@ -46,7 +46,7 @@ static __attribute__((format(printf, 3, 4))) int bad(char *err, size_t errlen,
 	return -EINVAL;
 }
 
-/* --- texts ----------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------ */
 
 static int take_text(char *dst, size_t size, const char *value, char *err, size_t errlen)
 {
@@ -150,7 +150,7 @@ static bool format_shm_dir(const struct options *o, char *buf, size_t len)
 	return give_text(o->shm_dir, buf, len);
 }
 
-/* --- devices --------------------------------------------------------------- */
+/* --- devices ---------------------------------------------------------------------- */
 
 /* Names that can stand in a path of sysfs and in a list of ours */
 static bool name_ok(const char *s, size_t len)
@@ -174,8 +174,10 @@ static int add_device(struct options *o, const char *s, size_t len, char *err,
 
 	if (!eq || !name_ok(s, nlen) || !name_ok(ifname, iflen))
 		return bad(err, errlen, "'%.*s' is not NAME=IFACE", show, s);
-	/* librxe of rdma-core claims a device by this prefix when netlink does not name
-	 * it. */
+	/*
+	 * librxe of rdma-core claims a device by this prefix when netlink does not name
+	 * it.
+	 */
 	if (nlen < 3 || strncmp(s, "rxe", 3))
 		return bad(err, errlen, "device name '%.*s' does not begin with rxe",
 			   nlen < 64 ? (int)nlen : 64, s);
@@ -222,7 +224,7 @@ static bool format_device(const struct options *o, char *buf, size_t len)
 	return o->n_devices;
 }
 
-/* --- on-demand paging ------------------------------------------------------ */
+/* --- on-demand paging ------------------------------------------------------------- */
 
 static int parse_model(struct options *o, const char *v, char *err, size_t errlen)
 {
@@ -350,7 +352,7 @@ static bool format_script(const struct options *o, char *buf, size_t len)
 	return give_text(o->odp_script, buf, len);
 }
 
-/* --- the table ------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------- */
 
 static const struct row rows[] = {
     {{"device", "URXE_DEVICE", "NAME=IFACE", NULL, true,

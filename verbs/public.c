@@ -29,7 +29,7 @@ _Static_assert((int)URXE_FAULT_SYNC == ODP_FAULT_SYNC &&
 		   (int)URXE_FAULT_FLOOD == ODP_FAULT_FLOOD,
 	       "enum odp_fault_model");
 
-/* --- from theirs to ours ----------------------------------------------------- */
+/* --- from theirs to ours ---------------------------------------------------------- */
 
 int public_context(struct ibv_context *context, struct uverbs_context **out)
 {
@@ -101,7 +101,7 @@ int public_result(int ret)
 	return -ret;
 }
 
-/* --- the process -------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------ */
 
 PUBLIC int urxe_active(void)
 {
@@ -123,7 +123,7 @@ PUBLIC int urxe_is_emulated(struct ibv_context *context)
 	return 1;
 }
 
-/* --- counters ----------------------------------------------------------------- */
+/* --- counters --------------------------------------------------------------------- */
 
 static int give_counters(const struct odp_counters *c, uint64_t cached,
 			 struct urxe_counters *to, size_t size)
@@ -241,7 +241,7 @@ PUBLIC int urxe_device_hw_counter(struct ibv_context *context, const char *name,
 	return public_result(ret);
 }
 
-/* --- names and page maps ------------------------------------------------------- */
+/* --- names and page maps ---------------------------------------------------------- */
 
 PUBLIC int urxe_mr_set_name(struct ibv_mr *mr, const char *name)
 {
@@ -276,7 +276,8 @@ PUBLIC size_t urxe_mr_page_size(struct ibv_mr *mr)
 	return info.page_size;
 }
 
-/* Set the bits from number @bit on; a short answer of the page table means absent pages.
+/*
+ * Set the bits from number @bit on; a short answer of the page table means absent pages.
  */
 static void map_step(struct odp_mr *mr, uint64_t iova, uint64_t n, unsigned int want,
 		     uint8_t *bitmap, uint64_t bit)
@@ -344,7 +345,7 @@ PUBLIC int urxe_prefetch_wait(struct ibv_context *context)
 	return 0;
 }
 
-/* --- faults -------------------------------------------------------------------- */
+/* --- faults ----------------------------------------------------------------------- */
 
 static int check_model(enum urxe_fault_model model, uint64_t latency)
 {

@@ -81,7 +81,7 @@ static uint64_t faults(const struct odp_counters *c)
 	return c->read_faults + c->write_faults;
 }
 
-/* --- collecting ------------------------------------------------------------ */
+/* --- collecting ------------------------------------------------------------------- */
 
 /* One character for @n pages: capital if all are there */
 static char cell(const uint8_t *pages, size_t n)
@@ -154,7 +154,7 @@ static void collect(struct engine *e, struct report *r)
 	net_port_stats(engine_port(e), &r->net);
 }
 
-/* --- the table ------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------- */
 
 #define TEXT_MRS 32 /* lines of single regions; a program may have thousands */
 
@@ -321,7 +321,7 @@ static void write_text(const struct report *r, FILE *out)
 	text_network(&r->net, out);
 }
 
-/* --- JSON (RFC 8259) ------------------------------------------------------- */
+/* --- JSON (RFC 8259) -------------------------------------------------------------- */
 
 static void json_string(FILE *out, const char *s)
 {
@@ -431,7 +431,7 @@ static void write_json(struct engine *e, const struct report *r, FILE *out)
 	fprintf(out, "}\n");
 }
 
-/* --- where it goes --------------------------------------------------------- */
+/* --- where it goes ---------------------------------------------------------------- */
 
 void stats_json(struct engine *e, FILE *out)
 {

@@ -93,7 +93,8 @@ __attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char
 	va_start(ap, fmt);
 	set_path(t, fmt, ap);
 	va_end(ap);
-	/* Most files have siblings already: parents are made only when they are missing.
+	/*
+	 * Most files have siblings already: parents are made only when they are missing.
 	 */
 	fd = openat(t->fd, t->path, flags, 0644);
 	if (fd < 0 && errno == ENOENT) {
@@ -386,8 +387,7 @@ int sysfs_device_init(struct sysfs_device *d, const char *name, const char *ifna
 	return 0;
 }
 
-/* --- what changes while the program runs
- * ------------------------------------------------- */
+/* --- what changes while the program runs ------------------------------------------ */
 
 /*
  * The part of @path behind ports/1/ of a device, whose name goes to @name; NULL when it

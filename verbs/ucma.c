@@ -44,7 +44,7 @@
 #define OPTLEN_MAX   4096
 #define PATH_PRIMARY (IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL)
 
-/* --- handles --- */
+/* --- handles ---------------------------------------------------------------------- */
 
 int ucma_table_add(struct ucma_table *t, void *obj, uint32_t *handle)
 {
@@ -80,7 +80,7 @@ void ucma_table_del(struct ucma_table *t, uint32_t handle)
 		t->lowest = handle;
 }
 
-/* --- events --- */
+/* --- events ----------------------------------------------------------------------- */
 
 static void signal_events(struct ucma_file *f)
 {
@@ -178,7 +178,7 @@ static uint32_t drop_id(struct ucma_id *id)
 	return ucma_id_destroy(id);
 }
 
-/* --- the application's memory --- */
+/* --- the application's memory ----------------------------------------------------- */
 
 /*
  * struct call - a command
@@ -242,7 +242,7 @@ static void copy_addr(union ucma_addr *to, const void *from, size_t len)
 	memcpy(to, from, len < sizeof(*to) ? len : sizeof(*to));
 }
 
-/* --- commands: identifiers --- */
+/* --- commands: identifiers -------------------------------------------------------- */
 
 static int qp_type_of(const struct rdma_ucm_create_id *cmd, uint8_t *type)
 {
@@ -308,7 +308,8 @@ static int bind_common(struct call *c, uint32_t handle, const union ucma_addr *a
 	return ret ? ret : ucma_bind(id, addr);
 }
 
-/* The old commands carry sockaddr_in6, which may hold a sockaddr_in, but no sockaddr_ib.
+/*
+ * The old commands carry sockaddr_in6, which may hold a sockaddr_in, but no sockaddr_ib.
  */
 static bool small_addr(const union ucma_addr *a)
 {
@@ -382,7 +383,7 @@ static int cmd_listen(struct call *c)
 	return ret ? ret : ucma_listen(id, (int)c->listen.backlog);
 }
 
-/* --- commands: queries --- */
+/* --- commands: queries ------------------------------------------------------------ */
 
 static uint64_t guid_of(const struct engine_device *dev)
 {
@@ -543,7 +544,7 @@ static int cmd_query(struct call *c)
 	}
 }
 
-/* --- commands: connections --- */
+/* --- commands: connections -------------------------------------------------------- */
 
 static int cmd_connect(struct call *c)
 {
@@ -640,7 +641,7 @@ static int cmd_write_event(struct call *c)
 	return 0;
 }
 
-/* --- commands: options --- */
+/* --- commands: options ------------------------------------------------------------ */
 
 static int set_reuseaddr(struct ucma_id *id, bool reuse)
 {
@@ -738,7 +739,7 @@ static int cmd_set_option(struct call *c)
 	return -ENOSYS;
 }
 
-/* --- commands: multicast --- */
+/* --- commands: multicast ---------------------------------------------------------- */
 
 static int join_common(struct call *c, uint32_t handle, const union ucma_addr *addr,
 		       uint64_t uid, uint64_t response)
@@ -810,14 +811,16 @@ static int cmd_leave(struct call *c)
 	return respond(c, c->destroy_id.response, &resp, sizeof(resp));
 }
 
-/* --- commands: events --- */
+/* --- commands: events ------------------------------------------------------------- */
 
 /* Wait, without the lock, until there may be an event. */
 static int wait_event(struct call *c)
 {
 	struct engine *e = c->f->u->engine;
-	/* Of the open file, for another thread may have closed the descriptor: who waits
-	 * goes on to wait, who would not does not, as in the kernel. */
+	/*
+	 * Of the open file, for another thread may have closed the descriptor: who waits
+	 * goes on to wait, who would not does not, as in the kernel.
+	 */
 	int flags = REAL(fcntl)(c->f->efd, F_GETFL);
 	int ret;
 
@@ -860,7 +863,7 @@ static int cmd_get_event(struct call *c)
 	return 0;
 }
 
-/* --- commands: migration --- */
+/* --- commands: migration ---------------------------------------------------------- */
 
 static const struct vfile_ops file_ops;
 
@@ -916,7 +919,7 @@ static int cmd_migrate(struct call *c)
 	return ret;
 }
 
-/* --- dispatch --- */
+/* --- dispatch --------------------------------------------------------------------- */
 
 /*
  * struct command
@@ -1002,7 +1005,7 @@ static void file_release(struct vfile *vf)
 
 static const struct vfile_ops file_ops = {.write = file_write, .release = file_release};
 
-/* --- the process's connection manager --- */
+/* --- the process's connection manager --------------------------------------------- */
 
 /*
  * The hooks of the engine have no argument, so this is found through a variable; it

@@ -133,7 +133,7 @@ void ucma_addr_set_ip(union ucma_addr *a, sa_family_t family, const struct net_i
 	ucma_addr_set_port(a, port);
 }
 
-/* --- routes --- */
+/* --- routes ----------------------------------------------------------------------- */
 
 static int probe_open(const union ucma_addr *src)
 {
@@ -183,7 +183,7 @@ int ucma_route(union ucma_addr *src, const union ucma_addr *dst)
 	return 0;
 }
 
-/* --- devices --- */
+/* --- devices ---------------------------------------------------------------------- */
 
 static bool gid_is_loopback(const struct net_ip *ip)
 {

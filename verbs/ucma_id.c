@@ -26,7 +26,7 @@
 #include "verbs/netdev.h"
 #include "verbs/ucma_internal.h"
 
-/* --- life --- */
+/* --- life ------------------------------------------------------------------------- */
 
 struct ucma_id *ucma_id_new(struct ucma_file *f, uint16_t ps, uint8_t qp_type)
 {
@@ -68,7 +68,7 @@ uint32_t ucma_id_destroy(struct ucma_id *id)
 	return reported;
 }
 
-/* --- addresses --- */
+/* --- addresses -------------------------------------------------------------------- */
 
 static void attach(struct ucma_id *id, struct engine_device *dev, unsigned int index,
 		   const struct net_ip *gid)
@@ -116,7 +116,8 @@ static int bind_source(struct ucma_id *id)
 		ret = id->src.sa.sa_family == UCMA_AF_IB ? -ENODEV : attach_source(id);
 	if (ret)
 		return ret;
-	/* net.ipv6.bindv6only is 0 nearly everywhere: an IPv6 wildcard serves IPv4, too.
+	/*
+	 * net.ipv6.bindv6only is 0 nearly everywhere: an IPv6 wildcard serves IPv4, too.
 	 */
 	if (!id->afonly_set)
 		id->afonly = id->src.sa.sa_family == AF_INET;
@@ -234,7 +235,7 @@ int ucma_resolve_addr(struct ucma_id *id, const union ucma_addr *src,
 	return ret;
 }
 
-/* --- routes --- */
+/* --- routes ----------------------------------------------------------------------- */
 
 /*
  * A hash of the ports as flow label, as the kernel makes it for RoCE, unless the program
@@ -307,7 +308,7 @@ void ucma_fill_ah(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah)
 	ah->port_num = EMU_PORT;
 }
 
-/* --- listening --- */
+/* --- listening -------------------------------------------------------------------- */
 
 int ucma_listen(struct ucma_id *id, int backlog)
 {
@@ -330,7 +331,7 @@ int ucma_listen(struct ucma_id *id, int backlog)
 	return 0;
 }
 
-/* --- multicast --- */
+/* --- multicast -------------------------------------------------------------------- */
 
 int ucma_join(struct ucma_id *id, const union ucma_addr *addr, uint64_t uid,
 	      struct ucma_mc **out)

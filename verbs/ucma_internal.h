@@ -224,12 +224,12 @@ struct ucma_id {
 	struct ucma_mc *mcs;
 };
 
-/* --- ucma.c --- */
+/* --- ucma.c ----------------------------------------------------------------------- */
 
 /* Queue an event of @id; NULL if nobody wants it or memory is short */
 struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int status);
 
-/* --- ucma_id.c --- */
+/* --- ucma_id.c -------------------------------------------------------------------- */
 
 struct ucma_id *ucma_id_new(struct ucma_file *f, uint16_t ps, uint8_t qp_type);
 /* Destroy; how many events were reported */
@@ -246,7 +246,7 @@ int ucma_join(struct ucma_id *id, const union ucma_addr *addr, uint64_t uid,
 uint32_t ucma_leave(struct ucma_mc *mc);
 void ucma_fill_ah(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah);
 
-/* --- ucma_peer.c --- */
+/* --- ucma_peer.c ------------------------------------------------------------------ */
 
 int ucma_peer_init(struct ucma *u);
 int ucma_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p,
@@ -262,7 +262,7 @@ int ucma_init_qp_attr(struct ucma_id *id, uint32_t state, struct ib_uverbs_qp_at
 void ucma_mad(struct ucma *u, struct engine_device *dev, const struct net_path *path,
 	      const uint8_t *mad, uint32_t len);
 
-/* --- ucma_port.c --- */
+/* --- ucma_port.c ------------------------------------------------------------------ */
 
 /* Give @id the port in its source address, or any if that is 0. 0 or -errno */
 int ucma_port_bind(struct ucma_id *id);
@@ -282,7 +282,7 @@ int ucma_port_router(void *arg, const uint8_t *mad, uint32_t len);
  */
 uint64_t ucma_key(char kind, uint16_t ps, uint16_t port, const void *extra, size_t len);
 
-/* --- ucma_watch.c --- */
+/* --- ucma_watch.c ----------------------------------------------------------------- */
 
 /* After ucma_peer_init() */
 int ucma_watch_init(struct ucma *u);
@@ -293,7 +293,7 @@ uint64_t ucma_watch_run(struct ucma *u, uint64_t now);
 /* In the child of fork */
 void ucma_watch_abandon(struct ucma *u);
 
-/* --- ucma_addr.c --- */
+/* --- ucma_addr.c ------------------------------------------------------------------ */
 
 /* Bytes of an address of a known family, else 0 */
 uint32_t ucma_addr_size(const union ucma_addr *a);

@@ -21,7 +21,7 @@ static struct emu_cm_port port_of(const struct engine_device *dev)
 				    .ack_delay = attr.orig_attr.local_ca_ack_delay};
 }
 
-/* --- requests out --- */
+/* --- requests out ----------------------------------------------------------------- */
 
 /* The address header; a wildcard as destination means this host. */
 static uint32_t put_header(const struct ucma_id *id, uint8_t *priv)
@@ -93,7 +93,7 @@ int ucma_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p,
 	return ret;
 }
 
-/* --- answers --- */
+/* --- answers ---------------------------------------------------------------------- */
 
 static int reply(struct ucma_id *id, const struct rdma_ucm_conn_param *p,
 		 const struct rdma_ucm_ece *ece)
@@ -173,7 +173,7 @@ int ucma_notify(struct ucma_id *id, uint32_t event)
 	}
 }
 
-/* --- QP attributes --- */
+/* --- QP attributes ---------------------------------------------------------------- */
 
 /* Before there is a connection, and always for datagrams (cma_ib_init_qp_attr()) */
 static int attr_unconnected(const struct ucma_id *id, struct ibv_qp_attr *a, int *mask)
@@ -248,7 +248,7 @@ int ucma_init_qp_attr(struct ucma_id *id, uint32_t state, struct ib_uverbs_qp_at
 	return 0;
 }
 
-/* --- requests in --- */
+/* --- requests in ------------------------------------------------------------------ */
 
 /* Tie a new identifier to the addresses that the request came with. */
 static int passive_addresses(struct ucma_id *id, struct engine_device *dev,
@@ -368,7 +368,7 @@ static int on_request(void *arg, void *dev, struct emu_cm_conn *conn,
 	return take_request(listener, dev, conn, m, path, &h, (uint16_t)sid);
 }
 
-/* --- events --- */
+/* --- events ----------------------------------------------------------------------- */
 
 static void fill_reply(struct ucma_event *ev, const struct cm_msg *m)
 {
@@ -461,7 +461,7 @@ static void on_event(void *arg, void *cookie, enum emu_cm_event_type type,
 	}
 }
 
-/* --- QP1 --- */
+/* --- QP1 -------------------------------------------------------------------------- */
 
 /* A full transmit path loses the message; repetition is the protocol's business. */
 static void on_tx(void *arg, void *dev, const struct net_path *path, const uint8_t *mad)

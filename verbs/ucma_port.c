@@ -60,7 +60,7 @@ struct ucma_port {
 	struct claim *claims;
 };
 
-/* --- claims --- */
+/* --- claims ----------------------------------------------------------------------- */
 
 static uint64_t fnv(uint64_t h, const void *data, size_t len)
 {
@@ -177,7 +177,7 @@ static int claim_all(struct ucma_id *id, struct ucma_port *p)
 	return ret;
 }
 
-/* --- owners --- */
+/* --- owners ----------------------------------------------------------------------- */
 
 static struct ucma_port **bucket(struct ucma *u, uint16_t number)
 {
@@ -286,7 +286,7 @@ int ucma_port_may_listen(const struct ucma_id *id)
 	return id->reuseaddr && id->port ? check_owners(id->port, id, false) : 0;
 }
 
-/* --- which number --- */
+/* --- which number ----------------------------------------------------------------- */
 
 static void ephemeral_range(unsigned int *low, unsigned int *high)
 {
@@ -383,7 +383,7 @@ int ucma_port_bind(struct ucma_id *id)
 	return own(id, ps, number);
 }
 
-/* --- who gets a request --- */
+/* --- who gets a request ----------------------------------------------------------- */
 
 static bool listens_for(const struct ucma_id *id, sa_family_t family,
 			const struct net_ip *dst, const struct engine_device *dev)

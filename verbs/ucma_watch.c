@@ -110,7 +110,8 @@ void ucma_watch_changed(struct ucma *u, struct emu_cm_conn *c)
 	emu_cm_set_tag(c, tag);
 }
 
-/* struct looking - a look at all; what was asked last, as most peers are the same process
+/*
+ * struct looking - a look at all; what was asked last, as most peers are the same process
  */
 struct looking {
 	struct ucma *u;

@@ -36,7 +36,7 @@ struct uobject_mcast {
  * struct uobject
  * @length, @iova: of an MR, for QUERY_MR
  * @mcast, @can_send, @xrc: of a QP: its groups; it was brought to RTS or beyond; what it
- *shares with others that opened it, if it is an XRC target
+ *		shares with others that opened it, if it is an XRC target
  */
 struct uobject {
 	enum uobject_type type;
@@ -91,8 +91,10 @@ struct uobject_table {
 	uint32_t used;
 };
 
-/* uobject_new - an object of @type with a handle, the core's part still NULL; NULL:
- * ENOMEM */
+/*
+ * uobject_new - an object of @type with a handle, the core's part still NULL; NULL:
+ * ENOMEM
+ */
 struct uobject *uobject_new(struct uobject_table *t, enum uobject_type type);
 /* Take it out of the table and free it, the core's part and its events being gone */
 void uobject_free(struct uobject_table *t, struct uobject *o);

@@ -75,8 +75,7 @@ struct uverbs_context *uverbs_lookup(int fd)
 	return (struct uverbs_context *)vfile_get_as(fd, &context_ops);
 }
 
-/* --- requests and answers
- * ---------------------------------------------------------------- */
+/* --- requests and answers --------------------------------------------------------- */
 
 /* Are @len bytes of the application's memory zero? 1, 0, or -EFAULT */
 static int is_zero(uintptr_t p, size_t len)

@@ -31,7 +31,7 @@ struct uverbs_channel {
 /*
  * struct uverbs_context - an open command fd
  * @empty_ring:	a page where the provider expects a ring that a QP does not have, once
- *needed
+ *		needed
  * @ready:	GET_CONTEXT was done
  * @async:	where events of objects go that name no event file; owned by @channels
  * @channels:	@n_channels of them; those whose descriptor is closed are swept when there
@@ -64,8 +64,7 @@ struct uverbs_context *uverbs_lookup(int fd);
 ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len);
 int uverbs_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg);
 
-/* --- a request
- * -------------------------------------------------------------------------- */
+/* --- a request -------------------------------------------------------------------- */
 
 /*
  * struct uverbs_call - a command, whichever way it came
@@ -89,7 +88,8 @@ struct uverbs_call {
  * one has beyond @len must be zero, else -EOPNOTSUPP
  */
 int uverbs_request(const struct uverbs_call *c, void *buf, size_t len);
-/* uverbs_response - copy as much of the answer as there is room, zeros to the rest of it
+/*
+ * uverbs_response - copy as much of the answer as there is room, zeros to the rest of it
  */
 int uverbs_response(const struct uverbs_call *c, const void *buf, size_t len);
 int uverbs_hw_response(const struct uverbs_call *c, const void *buf, size_t len);
@@ -101,13 +101,14 @@ int uverbs_hw_response(const struct uverbs_call *c, const void *buf, size_t len)
  */
 int uverbs_invoke(struct uverbs_call *c, uint32_t command);
 
-/* --- operations: uverbs_objects.c
- * -------------------------------------------------------- */
+/* --- operations: uverbs_objects.c ------------------------------------------------- */
 
 int uverbs_get_context(struct uverbs_context *ctx);
 unsigned int uverbs_comp_vectors(void);
-/* A new event file; the first asynchronous one becomes the context's own. The fd or
- * -errno */
+/*
+ * A new event file; the first asynchronous one becomes the context's own. The fd or
+ * -errno
+ */
 int uverbs_make_channel(struct uverbs_context *ctx, bool async);
 void uverbs_drop_channels(struct uverbs_context *ctx);
 
@@ -168,8 +169,10 @@ void uverbs_undo(struct uverbs_context *ctx, struct uobject *o);
 void uverbs_destroy_all(struct uverbs_context *ctx);
 
 struct mminfo uverbs_mminfo(struct emu_ring_info ring);
-/* Where the provider finds the rings of a QP; those that it does not have are a page of
- * nothing */
+/*
+ * Where the provider finds the rings of a QP; those that it does not have are a page of
+ * nothing
+ */
 struct rxe_create_qp_resp uverbs_qp_rings(struct uverbs_context *ctx,
 					  const struct uobject *o);
 

@@ -81,8 +81,7 @@ struct request {
 	struct ib_uverbs_attr hw_in, hw_out;
 };
 
-/* --- attributes
- * -------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------- */
 
 static int slot_of(const struct method *m, uint16_t id)
 {
@@ -135,7 +134,8 @@ static int set_flags(struct request *r, int slot)
 										 : 0;
 }
 
-/* Answer an attribute that may not be there; what is longer than the answer gets zeros.
+/*
+ * Answer an attribute that may not be there; what is longer than the answer gets zeros.
  */
 static int put(struct request *r, uint16_t id, const void *buf, size_t len)
 {
@@ -172,8 +172,10 @@ static int put_hw(struct request *r, const void *buf, size_t len)
 	return n && guard_copy((void *)(uintptr_t)r->hw_out.data, buf, n) ? -EFAULT : 0;
 }
 
-/* Optional attribute with the descriptor of an asynchronous event file; a reference, or
- * NULL */
+/*
+ * Optional attribute with the descriptor of an asynchronous event file; a reference, or
+ * NULL
+ */
 static int event_fd(struct request *r, uint16_t id, struct event_channel **out)
 {
 	struct ib_uverbs_attr *a = attr_of(r, id);
@@ -195,8 +197,7 @@ static void put_event_fd(struct event_channel *ch)
 		event_channel_put(ch);
 }
 
-/* --- device methods
- * ---------------------------------------------------------------------- */
+/* --- device methods --------------------------------------------------------------- */
 
 static int invoke_write(struct request *r)
 {
@@ -340,8 +341,7 @@ static int async_event_alloc(struct request *r)
 	return err;
 }
 
-/* --- creation
- * ---------------------------------------------------------------------------- */
+/* --- creation --------------------------------------------------------------------- */
 
 /* All answers of a creation, or nothing was created */
 static int finish_new(struct request *r, struct uobject *o, uint16_t handle, int err)
@@ -383,7 +383,8 @@ static int cq_create(struct request *r)
 	return finish_new(r, o, UVERBS_ATTR_CREATE_CQ_HANDLE, err);
 }
 
-/* Which handles a type of QP must name, beyond what uverbs_qp_create() finds out itself
+/*
+ * Which handles a type of QP must name, beyond what uverbs_qp_create() finds out itself
  */
 static int qp_args(struct request *r, struct uverbs_qp_args *args)
 {
@@ -505,8 +506,7 @@ static int srq_create(struct request *r)
 	return err ? err : answer_srq(r, o, &args);
 }
 
-/* --- destruction, MR
- * --------------------------------------------------------------------- */
+/* --- destruction, MR -------------------------------------------------------------- */
 
 /* The first attribute of a destroy method is the handle. */
 static int destroy(struct request *r, enum uobject_type type, struct uverbs_reported *rep)
@@ -607,8 +607,7 @@ static int advise_mr(struct request *r)
 				list->len / sizeof(struct ibv_sge));
 }
 
-/* --- the table
- * --------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------- */
 
 #define M true
 #define O false
@@ -807,8 +806,7 @@ static const struct method *find_method(uint16_t object, uint16_t id)
 	return NULL;
 }
 
-/* --- parsing
- * ----------------------------------------------------------------------------- */
+/* --- parsing ---------------------------------------------------------------------- */
 
 /* Is what a longer structure has beyond the @len bytes that we know zero? */
 static int check_tail(const struct ib_uverbs_attr *a, size_t len)

@@ -73,8 +73,7 @@ struct mminfo uverbs_mminfo(struct emu_ring_info ring)
 	return (struct mminfo){.offset = ring.offset, .size = ring.size};
 }
 
-/* --- event files
- * ------------------------------------------------------------------------- */
+/* --- event files ------------------------------------------------------------------ */
 
 static void on_port(struct engine_port_sink *s, enum ibv_event_type type)
 {
@@ -156,8 +155,7 @@ static struct event_channel *async_or_default(struct uverbs_context *ctx,
 	return async ? async : ctx->async;
 }
 
-/* --- CQ, SRQ, QP
- * ------------------------------------------------------------------------- */
+/* --- CQ, SRQ, QP ------------------------------------------------------------------ */
 
 /* The core refused: give the handle back. */
 static int give_up(struct uverbs_context *ctx, struct uobject *o, int err)
@@ -289,8 +287,7 @@ static struct uobject *qp_object(struct uverbs_context *ctx,
 	return o;
 }
 
-/* --- XRC target QPs
- * ---------------------------------------------------------------------- */
+/* --- XRC target QPs --------------------------------------------------------------- */
 
 static void xrc_no_comp(struct engine_event_sink *s)
 {
@@ -459,8 +456,7 @@ struct rxe_create_qp_resp uverbs_qp_rings(struct uverbs_context *ctx,
 	return r;
 }
 
-/* --- XRCD
- * -------------------------------------------------------------------------------- */
+/* --- XRCD ------------------------------------------------------------------------- */
 
 static struct xrcd *xrcd_find(const struct uverbs_context *ctx, const struct stat *st)
 {
@@ -565,8 +561,7 @@ int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags, struct uobj
 	return 0;
 }
 
-/* --- destruction
- * ------------------------------------------------------------------------- */
+/* --- destruction ------------------------------------------------------------------ */
 
 static void detach_all(struct uobject *o)
 {
@@ -686,8 +681,7 @@ void uverbs_destroy_all(struct uverbs_context *ctx)
 	}
 }
 
-/* --- advice
- * ------------------------------------------------------------------------------ */
+/* --- advice ----------------------------------------------------------------------- */
 
 static int find_advised(struct uverbs_context *ctx, uint32_t pd,
 			const struct ibv_sge *sge, enum odp_advice advice,
@@ -718,7 +712,8 @@ static int advise_one(struct uverbs_context *ctx, uint32_t pd, enum odp_advice a
 	return err;
 }
 
-/* All keys are checked before anything is prefetched, when nobody waits for the result.
+/*
+ * All keys are checked before anything is prefetched, when nobody waits for the result.
  */
 static int check_all(struct uverbs_context *ctx, uint32_t pd, enum odp_advice advice,
 		     const struct ibv_sge *sges, uint32_t n)

@@ -51,8 +51,7 @@ static int answer_new(struct uverbs_call *c, struct uobject *o, const void *resp
 	return err;
 }
 
-/* --- device
- * ------------------------------------------------------------------------------ */
+/* --- device ----------------------------------------------------------------------- */
 
 static int get_context(struct uverbs_call *c)
 {
@@ -138,8 +137,7 @@ static int create_comp_channel(struct uverbs_call *c)
 	return err;
 }
 
-/* --- PD, MR, MW, AH
- * ---------------------------------------------------------------------- */
+/* --- PD, MR, MW, AH --------------------------------------------------------------- */
 
 static int alloc_pd(struct uverbs_call *c)
 {
@@ -332,8 +330,7 @@ static int open_xrcd(struct uverbs_call *c)
 	return answer_new(c, o, &resp, sizeof(resp), NULL, 0);
 }
 
-/* --- CQ
- * ---------------------------------------------------------------------------------- */
+/* --- CQ --------------------------------------------------------------------------- */
 
 /* rxe writes all of its part or refuses */
 static bool no_room(const struct uverbs_call *c, size_t len)
@@ -453,8 +450,7 @@ static int destroy_cq(struct uverbs_call *c)
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 
-/* --- SRQ
- * --------------------------------------------------------------------------------- */
+/* --- SRQ -------------------------------------------------------------------------- */
 
 static int finish_srq(struct uverbs_call *c, struct uverbs_srq_args *args)
 {
@@ -580,8 +576,7 @@ static int destroy_srq(struct uverbs_call *c)
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 
-/* --- QP
- * ---------------------------------------------------------------------------------- */
+/* --- QP --------------------------------------------------------------------------- */
 
 static void qp_resp(const struct uobject *o, const struct uverbs_qp_args *args,
 		    struct ib_uverbs_create_qp_resp *resp)
@@ -799,8 +794,7 @@ static int post_send(struct uverbs_call *c)
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 
-/* --- multicast
- * --------------------------------------------------------------------------- */
+/* --- multicast -------------------------------------------------------------------- */
 
 static struct uobject_mcast **find_group(struct uobject *qp, const uint8_t gid[16])
 {
@@ -861,8 +855,7 @@ static int detach_mcast(struct uverbs_call *c)
 	return 0;
 }
 
-/* --- the tables
- * -------------------------------------------------------------------------- */
+/* --- the tables ------------------------------------------------------------------- */
 
 #define SIZE_TO(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
 
@@ -984,8 +977,7 @@ int uverbs_invoke(struct uverbs_call *c, uint32_t number)
 	return run(c, cmd);
 }
 
-/* --- write(2)
- * ---------------------------------------------------------------------------- */
+/* --- write(2) --------------------------------------------------------------------- */
 
 #define HDR    sizeof(struct ib_uverbs_cmd_hdr)
 #define EX_HDR sizeof(struct ib_uverbs_ex_cmd_hdr)

@@ -51,7 +51,7 @@ struct chunk {
  * @limit:	behind the last descriptor of the last chunk; likewise
  * @pid:	whose; 0 before the first entry
  * @mine:	a page that the kernel wipes in every copy of the process
- *(MADV_WIPEONFORK), so that the common lookup needs no system call to know where it is
+ *		(MADV_WIPEONFORK), so that the common lookup needs no system call to know where it is
  */
 static struct table {
 	pthread_mutex_t lock;

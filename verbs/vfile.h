@@ -49,16 +49,20 @@ void vfile_follow_fork(void);
 
 /* Tie @fd to @vf (refs becomes 1). 0 or -errno; on failure @fd stays open and untied. */
 int vfile_install(int fd, struct vfile *vf);
-/* A borrowed reference to what @fd is, or NULL; give it back with vfile_put(). Lock-free
- * miss. */
+/*
+ * A borrowed reference to what @fd is, or NULL; give it back with vfile_put(). Lock-free
+ * miss.
+ */
 struct vfile *vfile_get(int fd);
 void vfile_put(struct vfile *vf);
 /* The same if @fd is a vfile with these operations, else NULL */
 struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops);
 /* @newfd is now what @oldfd is (dup); or nothing, if @oldfd is no vfile */
 void vfile_dup(int oldfd, int newfd);
-/* vfile_adopt - @fd came from somewhere (SCM_RIGHTS): it is what any descriptor of the
- * same open file is */
+/*
+ * vfile_adopt - @fd came from somewhere (SCM_RIGHTS): it is what any descriptor of the
+ * same open file is
+ */
 void vfile_adopt(int fd);
 /* @fd is being closed (called before the real close) */
 void vfile_close(int fd);
@@ -74,8 +78,10 @@ void vfile_discard(int fd);
  * application's numbers; @fd stays as it is. The descriptor or -errno.
  */
 int vfile_private_dup(int fd);
-/* vfile_private_move - a private duplicate takes the place of @fd; @fd itself if there is
- * none */
+/*
+ * vfile_private_move - a private duplicate takes the place of @fd; @fd itself if there is
+ * none
+ */
 int vfile_private_move(int fd);
 /* @fd, out of the way already, is private from now on. */
 void vfile_private_mark(int fd);

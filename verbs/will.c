@@ -110,7 +110,8 @@ void will_drop(struct will *w, uint32_t *entry)
 
 	if (!i)
 		return;
-	/* It cannot fail where the entry is; if it did, the peer would be told too much.
+	/*
+	 * It cannot fail where the entry is; if it did, the peer would be told too much.
 	 */
 	if (pwrite(w->fd, &gone, sizeof(gone), offset_of(i)) < 0 &&
 	    ftruncate(w->fd, 0) < 0)

@@ -33,8 +33,7 @@ struct xrc_domain {
 	uint32_t handle;
 };
 
-/* --- commands
- * ---------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------- */
 
 /*
  * Run a command of the device in our own name. @req begins after the header, as with
@@ -152,8 +151,7 @@ int xrc_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 	return 0;
 }
 
-/* --- target QPs
- * -------------------------------------------------------------------------- */
+/* --- target QPs ------------------------------------------------------------------- */
 
 static struct ibv_qp *make_target(xrc_create_qp_ex_fn create, struct ibv_context *context,
 				  const struct uverbs_xrc_target *target,
@@ -200,7 +198,8 @@ struct ibv_qp *xrc_create_target(xrc_create_qp_ex_fn create, struct ibv_context 
 	}
 	target.xrcd = ((struct xrc_domain *)attr->xrcd)->handle;
 	qp = make_target(create, context, &target, attr->qp_context);
-	/* A target QP belongs to no PD, but librdmacm finds here the one that it named.
+	/*
+	 * A target QP belongs to no PD, but librdmacm finds here the one that it named.
 	 */
 	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_PD)
 		qp->pd = attr->pd;
@@ -229,13 +228,12 @@ struct ibv_qp *xrc_open_target(xrc_create_qp_ex_fn create, struct ibv_context *c
 	return qp;
 }
 
-/* --- work requests of initiators
- * ---------------------------------------------------------- */
+/* --- work requests of initiators -------------------------------------------------- */
 
 /*
  * struct xrc_sq - a send ring, seen from the producer
  * @q:		in memory that the program can write: the bounds are those of @elem and
- *@mask, which were checked against the size of the mapping
+ *		@mask, which were checked against the size of the mapping
  */
 struct xrc_sq {
 	struct rxe_queue_buf *q;

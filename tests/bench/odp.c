@@ -5,7 +5,7 @@
  *   odp populate MIB		ms for bare MADV_POPULATE_WRITE of such memory
  *   odp touch cold|prefetched	us for an RDMA WRITE of 8 bytes into a page, median
  *   odp munmap odp|plain	us for munmap(2) of 16 resident pages that are in a page
- *table, or in none, median
+ *		table, or in none, median
  */
 #include <errno.h>
 #include <fcntl.h>

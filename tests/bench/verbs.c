@@ -264,8 +264,10 @@ static enum ibv_wr_opcode opcode(const struct config *c)
 	return IBV_WR_SEND;
 }
 
-/* The passive end of a SEND stream: keep the receive queue full until the parent says
- * stop */
+/*
+ * The passive end of a SEND stream: keep the receive queue full until the parent says
+ * stop
+ */
 static void sink(struct bench *b)
 {
 	struct ibv_wc wc[64];

@@ -14,7 +14,7 @@
 #define SERVICE	  0x01061234u
 #define IN_FLIGHT 4096
 
-/* --- the network --- */
+/* --- the network ------------------------------------------------------------------ */
 
 struct packet {
 	uint64_t at;
@@ -94,7 +94,7 @@ static void net_tx(void *arg, void *dev, const struct net_path *path, const uint
 		fly(w, !p->index, path, mad);
 }
 
-/* --- the owners --- */
+/* --- the owners ------------------------------------------------------------------- */
 
 static void reply(struct peer *p, struct emu_cm_conn *c)
 {
@@ -192,7 +192,7 @@ static void on_event(void *arg, void *cookie, enum emu_cm_event_type type,
 static const struct emu_cm_ops ops = {
     .tx = net_tx, .request = on_request, .event = on_event};
 
-/* --- the world --- */
+/* --- the world -------------------------------------------------------------------- */
 
 static struct world *world_new(uint64_t seed)
 {
@@ -349,7 +349,7 @@ static void release_all(struct world *w)
 	ck_assert_uint_eq(emu_cm_count(w->peer[1].cm), 0);
 }
 
-/* --- without trouble --- */
+/* --- without trouble -------------------------------------------------------------- */
 
 START_TEST(connect_and_disconnect)
 {
@@ -496,7 +496,7 @@ START_TEST(private_data_too_long)
 }
 END_TEST
 
-/* --- nobody answers --- */
+/* --- nobody answers --------------------------------------------------------------- */
 
 START_TEST(unreachable)
 {
@@ -569,7 +569,7 @@ START_TEST(slow_owner_sends_mra)
 }
 END_TEST
 
-/* --- release in each state --- */
+/* --- release in each state -------------------------------------------------------- */
 
 START_TEST(release_tells_the_peer)
 {
@@ -672,7 +672,7 @@ START_TEST(both_disconnect_at_once)
 }
 END_TEST
 
-/* --- stale connections --- */
+/* --- stale connections ------------------------------------------------------------ */
 
 START_TEST(fresh_connection_is_not_stale)
 {
@@ -703,7 +703,8 @@ START_TEST(forgotten_connection_is_stale)
 
 	start(w, 0x111);
 	live(w, 100);
-	/* The process dies without a word; another one gets its slot and its QP number.
+	/*
+	 * The process dies without a word; another one gets its slot and its QP number.
 	 */
 	emu_cm_destroy(a->cm);
 	a->n_conn = 0;
@@ -723,7 +724,7 @@ START_TEST(forgotten_connection_is_stale)
 }
 END_TEST
 
-/* --- garbage --- */
+/* --- garbage ---------------------------------------------------------------------- */
 
 START_TEST(random_messages)
 {
@@ -754,7 +755,7 @@ START_TEST(random_messages)
 }
 END_TEST
 
-/* --- trouble, by seed --- */
+/* --- trouble, by seed ------------------------------------------------------------- */
 
 #define SEEDS 300
 

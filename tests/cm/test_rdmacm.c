@@ -156,7 +156,7 @@ static void done(struct side *s)
 	rdma_destroy_event_channel(s->ch);
 }
 
-/* --- connections --- */
+/* --- connections ------------------------------------------------------------------ */
 
 static const char *const addresses[] = {"127.0.0.1", "127.0.0.9", "::1"};
 
@@ -463,7 +463,7 @@ START_TEST(synchronous)
 }
 END_TEST
 
-/* --- addresses and ports --- */
+/* --- addresses and ports ---------------------------------------------------------- */
 
 START_TEST(bind_conflicts)
 {
@@ -718,7 +718,7 @@ START_TEST(options)
 }
 END_TEST
 
-/* --- datagrams, multicast --- */
+/* --- datagrams, multicast --------------------------------------------------------- */
 
 START_TEST(datagrams)
 {
@@ -803,7 +803,7 @@ START_TEST(multicast)
 }
 END_TEST
 
-/* --- channels --- */
+/* --- channels --------------------------------------------------------------------- */
 
 START_TEST(identifiers_move_between_channels)
 {

@@ -130,7 +130,8 @@ START_TEST(overrun)
 	ck_assert_ptr_eq(fake.cookie[0], &fake);
 	ck_assert_int_eq(fake.comp, 0);
 	ck_assert(strstr(fake.line, "overrun"));
-	/* what was there can be polled, but nothing comes any more, and no second event
+	/*
+	 * what was there can be polled, but nothing comes any more, and no second event
 	 */
 	for (int i = 0; i < 3; i++)
 		ck_assert_int_eq(poll_one(cq), i);
@@ -181,7 +182,8 @@ START_TEST(resize)
 }
 END_TEST
 
-/* The program may write anything into the indices: nothing outside the ring is touched.
+/*
+ * The program may write anything into the indices: nothing outside the ring is touched.
  */
 START_TEST(hostile_indices)
 {

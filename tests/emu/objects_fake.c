@@ -8,8 +8,7 @@
 
 struct fake fake;
 
-/* --- struct emu_ops
- * --------------------------------------------------------------------- */
+/* --- struct emu_ops --------------------------------------------------------------- */
 
 static int qpn_lease(void *arg, uint32_t *base, uint32_t *count)
 {
@@ -75,8 +74,7 @@ static const struct emu_ops ops = {
     .trace = trace,
 };
 
-/* --- the transport
- * ---------------------------------------------------------------------- */
+/* --- the transport ---------------------------------------------------------------- */
 
 static void note(const char *what)
 {
@@ -159,8 +157,7 @@ uint64_t tr_deadline(const struct emu_hca *hca)
 	return EMU_NO_DEADLINE;
 }
 
-/* --- memory
- * ----------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------- */
 
 int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		  struct odp_mr **out)
@@ -211,8 +208,7 @@ void odp_mr_describe(struct odp_mr *mr, struct odp_mr_info *out)
 	memset(out, 0, sizeof(*out));
 }
 
-/* --- helpers
- * ---------------------------------------------------------------------------- */
+/* --- helpers ---------------------------------------------------------------------- */
 
 struct net_ip fake_v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 {

@@ -53,8 +53,10 @@ struct fake {
 
 extern struct fake fake;
 
-/* A fresh HCA with GID 0 = 10.0.0.1, GID 1 = fe80::1; torn down with a check that nothing
- * is left */
+/*
+ * A fresh HCA with GID 0 = 10.0.0.1, GID 1 = fe80::1; torn down with a check that nothing
+ * is left
+ */
 void fake_setup(void);
 void fake_teardown(void);
 

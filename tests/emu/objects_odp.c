@@ -86,7 +86,8 @@ START_TEST(registration)
 }
 END_TEST
 
-/* Write one byte through @key at @va, -errno if the key or the memory does not allow it.
+/*
+ * Write one byte through @key at @va, -errno if the key or the memory does not allow it.
  */
 static int poke(uint32_t key, uint64_t va, uint8_t v)
 {

@@ -141,8 +141,10 @@ static struct emu_qp *make(enum ibv_qp_type type)
 	return qp;
 }
 
-/* A modify from a QP that is put in @from; must leave it in @to, or in @from after an
- * error */
+/*
+ * A modify from a QP that is put in @from; must leave it in @to, or in @from after an
+ * error
+ */
 static void expect(struct emu_qp *qp, int from, int to, int mask, bool ok)
 {
 	struct ibv_qp_attr attr = fake_qp_attr();

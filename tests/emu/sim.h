@@ -40,14 +40,15 @@
 #define US	       1000ull
 #define MS	       1000000ull
 
-/* Opcodes and flags that older <infiniband/verbs.h> lack (ib_user_verbs.h of Linux 6.x)
+/*
+ * Opcodes and flags that older <infiniband/verbs.h> lack (ib_user_verbs.h of Linux 6.x)
  */
 #define SIM_WR_FLUSH	    14
 #define SIM_WR_ATOMIC_WRITE 15
 #define SIM_WC_FLUSH	    8
 #define SIM_ACCESS_FLUSH    (3u << 8) /* IB_ACCESS_FLUSH_GLOBAL, _PERSISTENT */
 
-/* --- random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64 --- */
+/* --- random numbers: xoshiro256** (Blackman, Vigna), seeded by splitmix64 --------- */
 
 struct sim_rng {
 	uint64_t s[4];
@@ -73,7 +74,7 @@ static inline bool sim_chance(struct sim_rng *r, uint32_t permille)
 	return sim_below(r, 1000) < permille;
 }
 
-/* --- kinds of scenarios --- */
+/* --- kinds of scenarios ----------------------------------------------------------- */
 
 enum sim_kind {
 	SIM_RC,	     /* all operations, hostile network, nothing may fail */
@@ -113,7 +114,7 @@ static inline bool sim_is_reliable(enum ibv_qp_type t)
 	return t == IBV_QPT_RC || sim_is_xrc(t);
 }
 
-/* --- the world --- */
+/* --- the world -------------------------------------------------------------------- */
 
 struct sim_world;
 struct sim_host;
@@ -209,7 +210,7 @@ struct sim_cq {
 #define SIM_TAG_RECV 0x4c00u
 #define SIM_TAG_SRQ  0x5400u
 
-/* --- operations --- */
+/* --- operations ------------------------------------------------------------------- */
 
 /*
  * struct sim_sge - @addr, @lkey: as posted; the rest is for the model
@@ -296,7 +297,7 @@ struct sim_srq {
  * struct sim_qp
  * @op, @n:	its program; @next to post; @seen: first that no completion has passed
  * @rwr:	ops of @peer (indices) that take a receive WQE, in order; @rwr_next: the
- *next
+ *		next
  * @may:	statuses with which any op may fail, besides what the ops say themselves;
  *		@may_recv: the same of its receive WQEs
  * @may_flush:	the QP may be errored by its responder, by its peer or by the program
@@ -533,7 +534,8 @@ struct sim_stats {
 };
 bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char *),
 	     void *arg, char *why, size_t why_len, struct sim_stats *stats);
-/* sim_many - @n seeds from @start; the first failure is printed to stderr with its ladder
+/*
+ * sim_many - @n seeds from @start; the first failure is printed to stderr with its ladder
  */
 bool sim_many(enum sim_kind kind, uint64_t start, uint64_t n, struct sim_stats *stats);
 

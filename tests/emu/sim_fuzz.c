@@ -228,7 +228,7 @@ void sim_fuzz_wire(struct sim_world *w)
 	fuzz_run(w);
 }
 
-/* --- rings --- */
+/* --- rings ------------------------------------------------------------------------ */
 
 /* The application writes what it likes where it may */
 static void scribble(struct sim_world *w, struct rxe_queue_buf *q)
@@ -264,8 +264,10 @@ static void scribble_qp(struct sim_world *w, void *arg, uint64_t val)
 		scribble(w, q->rq.ring);
 	else
 		scribble(w, q->srq->rq.ring);
-	/* geometry is not read back (ring.h), so lies about it do nothing; ours stays
-	 * right */
+	/*
+	 * geometry is not read back (ring.h), so lies about it do nothing; ours stays
+	 * right
+	 */
 	emu_hca_set_time(q->host->hca, w->now);
 	emu_qp_doorbell(q->qp);
 	sim_host_work(q->host);

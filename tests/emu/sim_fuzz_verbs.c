@@ -69,7 +69,7 @@ static int answer(struct toys *t, const char *verb, int err)
 	return err;
 }
 
-/* --- objects --- */
+/* --- objects ---------------------------------------------------------------------- */
 
 static void toy_pd(struct toys *t, uint32_t i)
 {
@@ -202,7 +202,7 @@ static void toy_ah(struct toys *t, uint32_t i)
 	}
 }
 
-/* --- QPs --- */
+/* --- QPs -------------------------------------------------------------------------- */
 
 static void toy_qp_create(struct toys *t, uint32_t i)
 {
@@ -405,7 +405,7 @@ static void toy_qp(struct toys *t, uint32_t i)
 	}
 }
 
-/* --- device --- */
+/* --- device ----------------------------------------------------------------------- */
 
 static void toy_device(struct toys *t)
 {

@@ -18,7 +18,7 @@ bool sim_takes_recv(uint32_t opcode)
 	       opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* --- network and memory --- */
+/* --- network and memory ----------------------------------------------------------- */
 
 void gen_net(struct sim_world *w, bool lossless)
 {
@@ -147,7 +147,7 @@ void gen_moves(struct sim_world *w, uint64_t span, uint32_t n)
 	}
 }
 
-/* --- lengths and regions --- */
+/* --- lengths and regions ---------------------------------------------------------- */
 
 uint32_t gen_len(struct sim_world *w, uint32_t mtu, uint32_t max)
 {
@@ -295,7 +295,7 @@ void gen_remote(struct sim_op *op, struct sim_host *h, enum sim_arena_kind a,
 	op->rkey = mr->rkey;
 }
 
-/* --- operations --- */
+/* --- operations ------------------------------------------------------------------- */
 
 /* Inline where it fits, or SGEs */
 static void gen_payload(struct sim_qp *q, struct sim_op *op)
@@ -549,7 +549,7 @@ void gen_ops(struct sim_qp *q, uint32_t n)
 		q->op[q->n - 1].flags |= IBV_SEND_SIGNALED;
 }
 
-/* --- receive WQEs --- */
+/* --- receive WQEs ----------------------------------------------------------------- */
 
 struct sim_recv *gen_recv(struct sim_host *h, struct sim_rq *rq, uint64_t tag,
 			  uint32_t len)
@@ -596,7 +596,7 @@ bool gen_recvs(struct sim_qp *q, uint32_t extra)
 	return true;
 }
 
-/* --- schedules --- */
+/* --- schedules -------------------------------------------------------------------- */
 
 static void credit_sends(struct sim_world *w, void *arg, uint64_t val)
 {
@@ -655,7 +655,7 @@ void gen_recv_schedule(struct sim_world *w, struct sim_rq *rq, uint64_t late)
 	}
 }
 
-/* --- QPs --- */
+/* --- QPs -------------------------------------------------------------------------- */
 
 static void draw_attrs(struct sim_world *w, struct sim_qp *q)
 {
@@ -748,7 +748,7 @@ bool gen_hosts(struct sim_world *w, uint32_t n)
 	return true;
 }
 
-/* --- the program, for the reader of a failure --- */
+/* --- the program, for the reader of a failure ------------------------------------- */
 
 static const char *wr_name(uint32_t opcode)
 {

@@ -35,7 +35,7 @@ int sim_kind_by_name(const char *name)
 	return -1;
 }
 
-/* --- running and judging --- */
+/* --- running and judging ---------------------------------------------------------- */
 
 void kind_rest(struct sim_world *w)
 {
@@ -160,7 +160,7 @@ void kind_start(struct sim_world *w, uint64_t late)
 	sim_program_print(w);
 }
 
-/* --- receives that are shared --- */
+/* --- receives that are shared ----------------------------------------------------- */
 
 /* How many messages come to @s, and how long the longest is */
 static uint32_t srq_messages(struct sim_srq *s, uint32_t *max)

@@ -7,7 +7,7 @@
 
 #include "sim_kinds.h"
 
-/* --- uc --- */
+/* --- uc --------------------------------------------------------------------------- */
 
 void kind_uc(struct sim_world *w)
 {
@@ -24,7 +24,7 @@ void kind_uc(struct sim_world *w)
 	kind_judge(w);
 }
 
-/* --- ud --- */
+/* --- ud --------------------------------------------------------------------------- */
 
 static void ud_op(struct sim_qp *q)
 {

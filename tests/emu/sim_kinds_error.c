@@ -10,7 +10,7 @@
 
 #define SIM_MW_READ (SIM_MWS - 1) /* may be read only */
 
-/* --- error --- */
+/* --- error ------------------------------------------------------------------------ */
 
 enum error_case {
 	E_LKEY,
@@ -334,7 +334,7 @@ void kind_error(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- vanish --- */
+/* --- vanish ----------------------------------------------------------------------- */
 
 struct doom {
 	struct sim_qp *q;
@@ -451,7 +451,7 @@ void kind_vanish(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- mw --- */
+/* --- mw --------------------------------------------------------------------------- */
 
 static bool mw_alloc(struct sim_host *h)
 {
@@ -685,7 +685,7 @@ void kind_mw(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- sqe --- */
+/* --- sqe -------------------------------------------------------------------------- */
 
 /* All messages of @q came to its peer, once: nothing is lost here */
 static void judge_delivery(struct sim_qp *q)

@@ -8,7 +8,7 @@
 
 #include "sim_kinds.h"
 
-/* --- rc, odp --- */
+/* --- rc, odp ---------------------------------------------------------------------- */
 
 /* A clean network, and all receives are posted before the first message */
 static bool nothing_can_go_wrong(struct sim_world *w)
@@ -38,7 +38,7 @@ void kind_rc(struct sim_world *w)
 	kind_judge(w);
 }
 
-/* --- srq --- */
+/* --- srq -------------------------------------------------------------------------- */
 
 static void srq_limits(struct sim_world *w, uint32_t *limit)
 {
@@ -84,7 +84,7 @@ void kind_srq(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- xrc --- */
+/* --- xrc -------------------------------------------------------------------------- */
 
 static bool xrc_host(struct sim_host *h)
 {
@@ -123,7 +123,7 @@ void kind_xrc(struct sim_world *w)
 	kind_judge(w);
 }
 
-/* --- atomic --- */
+/* --- atomic ----------------------------------------------------------------------- */
 
 static void shared_op(struct sim_qp *q)
 {
@@ -183,7 +183,7 @@ void kind_atomic(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- sqd --- */
+/* --- sqd -------------------------------------------------------------------------- */
 
 static void resume(struct sim_world *w, void *arg, uint64_t val)
 {
@@ -236,7 +236,7 @@ void kind_sqd(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- cq --- */
+/* --- cq --------------------------------------------------------------------------- */
 
 static void release_cq(struct sim_world *w, void *arg, uint64_t val)
 {
@@ -320,7 +320,7 @@ void kind_cq(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- kill --- */
+/* --- kill ------------------------------------------------------------------------- */
 
 static void kill_qp(struct sim_world *w, void *arg, uint64_t val)
 {

@@ -8,7 +8,7 @@
 
 #include "sim_kinds.h"
 
-/* --- retry --- */
+/* --- retry ------------------------------------------------------------------------ */
 
 void kind_retry(struct sim_world *w)
 {
@@ -61,7 +61,7 @@ void kind_retry(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- recover --- */
+/* --- recover ---------------------------------------------------------------------- */
 
 void kind_recover(struct sim_world *w)
 {
@@ -71,7 +71,8 @@ void kind_recover(struct sim_world *w)
 	gen_net(w, true);
 	gen_mem(w, false);
 	w->slow_faults = sim_chance(&w->rng, 400);
-	/* not by RNR NAKs: what follows one is dropped silently, and so betrays nothing
+	/*
+	 * not by RNR NAKs: what follows one is dropped silently, and so betrays nothing
 	 */
 	if (w->slow_faults)
 		w->odp.latency = 1 + sim_below(&w->rng, 100 * US);
@@ -99,7 +100,7 @@ void kind_recover(struct sim_world *w)
 	kind_finish(w);
 }
 
-/* --- rnr --- */
+/* --- rnr -------------------------------------------------------------------------- */
 
 static void credit_recv(struct sim_world *w, void *arg, uint64_t val)
 {

@@ -183,7 +183,7 @@ void sim_mem_protect(struct sim_host *h, enum sim_arena_kind a, uint32_t off,
 		ar->page[i] &= ~SIM_PG_WRITABLE;
 }
 
-/* --- struct odp_os --- */
+/* --- struct odp_os ---------------------------------------------------------------- */
 
 static int os_populate(void *arg, uintptr_t addr, size_t len, bool write)
 {
@@ -204,7 +204,8 @@ static int os_populate(void *arg, uintptr_t addr, size_t len, bool write)
 		ar->page[i] |= SIM_PG_READ_OK | (write ? SIM_PG_WRITE_OK : 0);
 		ar->page[i] &= ~SIM_PG_SILENT;
 	}
-	/* the race: gone again before the caller can publish. Not for ever: it gives up
+	/*
+	 * the race: gone again before the caller can publish. Not for ever: it gives up
 	 */
 	if (ar == &h->arena[SIM_ONDEMAND] && h->races < 3 &&
 	    sim_chance(&w->rng, w->mem.race)) {
@@ -429,7 +430,7 @@ const struct odp_os sim_os = {
     .unwatch = os_unwatch,
 };
 
-/* --- what must be --- */
+/* --- what must be ----------------------------------------------------------------- */
 
 void sim_mem_forgive(struct sim_host *h, enum sim_arena_kind a, uint32_t off,
 		     uint32_t len)

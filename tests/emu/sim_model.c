@@ -26,7 +26,7 @@ static const char *status_name(uint32_t s)
 	return s < sizeof(name) / sizeof(name[0]) ? name[s] : "?";
 }
 
-/* --- memory --- */
+/* --- memory ----------------------------------------------------------------------- */
 
 void sim_sge_gather(const struct sim_host *h, const struct sim_sge *sge, uint32_t n,
 		    uint8_t *out)
@@ -76,7 +76,7 @@ static struct sim_arena *remote(const struct sim_qp *q, const struct sim_op *op)
 	return &q->peer->host->arena[op->rarena];
 }
 
-/* --- effects of operations that succeeded --- */
+/* --- effects of operations that succeeded ----------------------------------------- */
 
 static void apply_write(struct sim_qp *q, struct sim_op *op)
 {
@@ -179,7 +179,7 @@ static void apply(struct sim_qp *q, struct sim_op *op)
 			 q->id, (uint32_t)op->wr_id, op->delivered);
 }
 
-/* --- send completions --- */
+/* --- send completions ------------------------------------------------------------- */
 
 static uint32_t wc_opcode(uint32_t wr)
 {
@@ -276,7 +276,7 @@ static void send_wc(struct sim_qp *q, const struct ib_uverbs_wc *wc, uint32_t i)
 	apply(q, op);
 }
 
-/* --- receive completions --- */
+/* --- receive completions ---------------------------------------------------------- */
 
 static bool same_message(struct sim_qp *from, const struct sim_op *op,
 			 const struct ib_uverbs_wc *wc, uint32_t len, const uint8_t *data)
@@ -569,7 +569,7 @@ void sim_model_wc(struct sim_cq *cq, const struct ib_uverbs_wc *wc)
 			 (unsigned long long)wc->wr_id);
 }
 
-/* --- events --- */
+/* --- events ----------------------------------------------------------------------- */
 
 static const char *event_name(enum ibv_event_type type)
 {
@@ -667,7 +667,7 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 	}
 }
 
-/* --- the end --- */
+/* --- the end ---------------------------------------------------------------------- */
 
 /* Nothing is lost, by the network or by a page fault of an unreliable QP */
 bool sim_clean(const struct sim_world *w)
@@ -676,7 +676,8 @@ bool sim_clean(const struct sim_world *w)
 	       w->odp.model == ODP_FAULT_SYNC && !w->odp.latency;
 }
 
-/* UC: each byte is old or new; all new when the message was announced or nothing was lost
+/*
+ * UC: each byte is old or new; all new when the message was announced or nothing was lost
  */
 static void end_uc_write(struct sim_qp *q, struct sim_op *op)
 {

@@ -34,7 +34,7 @@ static void ring_advance(struct rxe_queue_buf *q)
 			 __ATOMIC_RELEASE);
 }
 
-/* --- creation --- */
+/* --- creation --------------------------------------------------------------------- */
 
 int sim_cq_create(struct sim_host *h, struct sim_cq *cq, uint32_t cqe)
 {
@@ -190,7 +190,7 @@ int sim_qp_create(struct sim_host *h, struct sim_qp *q, uint32_t send_wr,
 	return 0;
 }
 
-/* --- QP states --- */
+/* --- QP states -------------------------------------------------------------------- */
 
 static int to_init(struct sim_qp *q)
 {
@@ -290,7 +290,7 @@ int sim_qp_state(struct sim_qp *q, enum ibv_qp_state state)
 	return emu_qp_modify(q->qp, &a, mask);
 }
 
-/* --- posting --- */
+/* --- posting ---------------------------------------------------------------------- */
 
 static void fill_sges(struct rxe_dma_info *dma, const struct sim_sge *sge, uint32_t n)
 {
@@ -402,7 +402,7 @@ void sim_rq_push(struct sim_rq *rq)
 	}
 }
 
-/* --- polling --- */
+/* --- polling ---------------------------------------------------------------------- */
 
 void sim_poll(struct sim_cq *cq)
 {
@@ -426,7 +426,7 @@ void sim_poll(struct sim_cq *cq)
 	}
 }
 
-/* --- destruction --- */
+/* --- destruction ------------------------------------------------------------------ */
 
 static void must(struct sim_host *h, int err, const char *what)
 {

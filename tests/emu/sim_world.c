@@ -23,7 +23,7 @@
 #define SAME_TIME_MAX	5000u  /* deadlines in the past, again and again */
 #define EVENTS_MAX	400000u
 
-/* --- random numbers --- */
+/* --- random numbers --------------------------------------------------------------- */
 
 static uint64_t splitmix(uint64_t *x)
 {
@@ -58,7 +58,7 @@ uint64_t sim_rand(struct sim_rng *r)
 	return out;
 }
 
-/* --- trace --- */
+/* --- trace ------------------------------------------------------------------------ */
 
 void sim_trace(struct sim_world *w, const char *fmt, ...)
 {
@@ -118,7 +118,7 @@ static void trace_pkt(struct sim_world *w, uint32_t from, uint32_t to, const cha
 		  h.ack_req ? " ack_req" : "", h.se ? " se" : "", plen, ext);
 }
 
-/* --- events --- */
+/* --- events ----------------------------------------------------------------------- */
 
 struct sim_pkt {
 	struct sim_pkt *next;
@@ -209,7 +209,7 @@ void sim_at(struct sim_world *w, uint64_t at,
 		    .at = at < w->now ? w->now : at, .fn = fn, .arg = arg, .val = val});
 }
 
-/* --- network --- */
+/* --- network ---------------------------------------------------------------------- */
 
 static bool is_response(uint8_t opcode)
 {
@@ -354,7 +354,8 @@ static uint8_t *op_tx_get(void *arg, const struct net_path *path, uint32_t len)
 	h->tx_open = true;
 	h->tx_len = len;
 	h->tx_path = *path;
-	/* what is not written shows as a difference between runs, or as a wrong payload
+	/*
+	 * what is not written shows as a difference between runs, or as a wrong payload
 	 */
 	memset(h->tx, 0xa5, len < 64 ? len : 64);
 	return h->tx;
@@ -387,7 +388,7 @@ static void op_tx_put(void *arg)
 		trace_pkt(w, h->id, 9, "NO HOST", h->tx, h->tx_len);
 }
 
-/* --- the other operations of struct emu_ops --- */
+/* --- the other operations of struct emu_ops --------------------------------------- */
 
 static int op_qpn_lease(void *arg, uint32_t *base, uint32_t *count)
 {
@@ -483,7 +484,7 @@ static const struct emu_ops sim_emu_ops = {
     .trace = op_trace,
 };
 
-/* --- hosts --- */
+/* --- hosts ------------------------------------------------------------------------ */
 
 static void rest(struct sim_world *w, void *arg, uint64_t val)
 {
@@ -688,7 +689,8 @@ static void add_mr(void *arg, const struct odp_mr_info *mr)
 	s->c.pages_prefetched += mr->counters.pages_prefetched;
 }
 
-/* odp/odp.h: faults are read or write, local or remote; the domain is the sum of its MRs
+/*
+ * odp/odp.h: faults are read or write, local or remote; the domain is the sum of its MRs
  */
 static void check_odp_counters(struct sim_host *h)
 {

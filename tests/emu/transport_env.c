@@ -12,8 +12,7 @@
 
 struct env env;
 
-/* --- memory: what the transport uses of odp/odp.h --------------------------------------
- */
+/* --- memory: what the transport uses of odp/odp.h --------------------------------- */
 
 struct odp_mr {
 	struct odp_mr_attr attr;
@@ -140,8 +139,7 @@ int odp_fault_in(struct odp_mr *mr, uint64_t iova, size_t len, bool write,
 	return 0;
 }
 
-/* --- surroundings
- * ------------------------------------------------------------------------ */
+/* --- surroundings ----------------------------------------------------------------- */
 
 struct packet {
 	struct side *from;
@@ -260,8 +258,7 @@ static const struct emu_ops ops = {
     .trace = trace,
 };
 
-/* --- set-up
- * ------------------------------------------------------------------------------- */
+/* --- set-up ----------------------------------------------------------------------- */
 
 static void side_setup(struct side *s, uint8_t last, uint32_t lease)
 {
@@ -423,8 +420,7 @@ enum ibv_qp_state env_state(const struct side *s)
 	return at.qp_state;
 }
 
-/* --- running
- * --------------------------------------------------------------------------------- */
+/* --- running ---------------------------------------------------------------------- */
 
 static void set_time(void)
 {
@@ -476,8 +472,7 @@ void env_run(uint64_t ns)
 	set_time();
 }
 
-/* --- posting and polling, as librxe does
- * ------------------------------------------------------- */
+/* --- posting and polling, as librxe does ------------------------------------------ */
 
 struct rxe_send_wqe *env_slot(struct side *s)
 {

@@ -159,8 +159,7 @@ START_TEST(list_changes_under_way)
 }
 END_TEST
 
-/* --- what the responder refuses -------------------------------------------------------
- */
+/* --- what the responder refuses --------------------------------------------------- */
 
 static void remote_failure(struct env_wr wr, enum ibv_wc_status status,
 			   enum ibv_event_type event)
@@ -300,8 +299,7 @@ START_TEST(local_memory_is_gone)
 }
 END_TEST
 
-/* --- packets that no requester of ours sends
- * -------------------------------------------- */
+/* --- packets that no requester of ours sends -------------------------------------- */
 
 static void inject(struct roce_hdr h, uint32_t payload)
 {
@@ -362,8 +360,10 @@ static int slow(const uint8_t *addr, size_t len, bool write, struct odp_access *
 	return -EAGAIN;
 }
 
-/* Two READs wait for their memory, a third is one too many (9.7.4.1.9); the two are
- * answered. */
+/*
+ * Two READs wait for their memory, a third is one too many (9.7.4.1.9); the two are
+ * answered.
+ */
 START_TEST(more_reads_than_allowed)
 {
 	struct roce_hdr h = {.opcode = ROCE_READ_REQ, .dma_len = 4000};
@@ -409,8 +409,7 @@ START_TEST(wrong_pkey_version_and_type)
 }
 END_TEST
 
-/* --- the end of a QP
- * ---------------------------------------------------------------------- */
+/* --- the end of a QP -------------------------------------------------------------- */
 
 START_TEST(error_flushes_both_queues)
 {

@@ -205,7 +205,8 @@ START_TEST(inline_data)
 }
 END_TEST
 
-/* Mixed operations in flight together, both ways, with a port that takes little at once
+/*
+ * Mixed operations in flight together, both ways, with a port that takes little at once
  */
 START_TEST(many_at_once)
 {
@@ -324,7 +325,8 @@ static void to_rtr_again(struct side *s)
 			 0);
 }
 
-/* The first packet tells a QP in RTR that its peer is there, once; in RTS it is no news.
+/*
+ * The first packet tells a QP in RTR that its peer is there, once; in RTS it is no news.
  */
 START_TEST(communication_established)
 {

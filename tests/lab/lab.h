@@ -44,7 +44,8 @@ struct lab {
 void lab_open(struct lab *l);
 /* All goes, which must succeed */
 void lab_close(struct lab *l);
-/* Connect the queue pairs, from whatever state they are in; both send queues start empty
+/*
+ * Connect the queue pairs, from whatever state they are in; both send queues start empty
  */
 void lab_connect(struct lab *l);
 /* lab_open() and lab_connect() */
@@ -54,7 +55,7 @@ struct ibv_mr *lab_reg(struct lab *l, void *addr, size_t len, int access);
 /* Wait for one completion */
 struct ibv_wc lab_wait(struct lab *l);
 
-/* --- one operation of "left", its status --- */
+/* --- one operation of "left", its status ------------------------------------------ */
 
 /* WRITE from @from to @to of "right" */
 enum ibv_wc_status lab_write(struct lab *l, struct ibv_mr *from, const void *src,
@@ -76,7 +77,7 @@ void lab_post_recv(struct ibv_qp *qp, struct ibv_mr *mr, void *p, uint32_t len);
 int lab_advise(struct lab *l, enum ibv_advise_mr_advice advice, uint32_t flags,
 	       struct ibv_mr *mr, const void *addr, uint32_t len);
 
-/* --- memory and counters --- */
+/* --- memory and counters ---------------------------------------------------------- */
 
 /* Anonymous private memory of @pages pages, not touched */
 char *lab_map(size_t pages);

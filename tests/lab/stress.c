@@ -86,7 +86,7 @@ static uint64_t rnd(struct worker *w, uint64_t n)
 	return w->rng % n;
 }
 
-/* --- the range of a step --- */
+/* --- the range of a step ---------------------------------------------------------- */
 
 struct span {
 	unsigned int first, n;
@@ -136,7 +136,7 @@ static void check_pages(const struct worker *w, struct span s)
 			       i);
 }
 
-/* --- what is done to memory --- */
+/* --- what is done to memory ------------------------------------------------------- */
 
 static void become(struct worker *w, struct span s, enum state state, bool zero)
 {
@@ -226,7 +226,7 @@ static void store(struct worker *w, struct span s)
 	}
 }
 
-/* --- what the device does --- */
+/* --- what the device does --------------------------------------------------------- */
 
 static struct ibv_mr *some_mr(struct worker *w)
 {
@@ -434,7 +434,7 @@ static void atomic(struct worker *w, struct span s)
 	*p = w->value[s.first];
 }
 
-/* --- the workers --- */
+/* --- the workers ------------------------------------------------------------------ */
 
 static void step(struct worker *w)
 {

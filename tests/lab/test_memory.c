@@ -35,7 +35,7 @@ struct region {
 	bool shared;
 };
 
-/* --- kinds of memory ----------------------------------------------------------- */
+/* --- kinds of memory -------------------------------------------------------------- */
 
 static bool map(struct region *r, int flags, int fd)
 {
@@ -402,7 +402,8 @@ START_TEST(next_access_faults_again)
 }
 END_TEST
 
-/* With events or interposition the page table knows at once, not only at the next access.
+/*
+ * With events or interposition the page table knows at once, not only at the next access.
  */
 START_TEST(the_page_table_knows_at_once)
 {
@@ -476,8 +477,7 @@ START_TEST(behind_the_back)
 }
 END_TEST
 
-/* --- memory that comes later ---------------------------------------------------------
- */
+/* --- memory that comes later ------------------------------------------------------ */
 
 START_TEST(mapped_after_registration)
 {
@@ -534,8 +534,7 @@ START_TEST(implicit_mr_and_mremap)
 }
 END_TEST
 
-/* --- fork ------------------------------------------------------------------------------
- */
+/* --- fork ------------------------------------------------------------------------- */
 
 /*
  * After fork both have the same pages until one of them writes. When the device of the

@@ -52,7 +52,7 @@ static uint64_t hw(const char *name)
 	return v;
 }
 
-/* --- operations of which "there" is the target, or the place for data -- */
+/* --- operations of which "there" is the target, or the place for data ------------- */
 
 static enum ibv_wc_status op_write(void)
 {
@@ -204,7 +204,7 @@ START_TEST(damming_loses_what_follows)
 }
 END_TEST
 
-/* --- errors that follow, and the line on stderr that explains them --- */
+/* --- errors that follow, and the line on stderr that explains them ---------------- */
 
 static char told[8192];
 

@@ -60,8 +60,10 @@ static inline uint64_t h_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-/* A directory of its own for the table, so that other processes of this user do not
- * matter */
+/*
+ * A directory of its own for the table, so that other processes of this user do not
+ * matter
+ */
 static inline const char *h_shm(void)
 {
 	static char dir[64];

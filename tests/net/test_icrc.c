@@ -146,9 +146,11 @@ START_TEST(single_and_burst_errors_are_found)
 	uint32_t bit;
 	int width;
 
-	/* A burst of up to 16 bits is never a change of the identification, except the
+	/*
+	 * A burst of up to 16 bits is never a change of the identification, except the
 	 * one that the identification itself would be: CRC-32 finds all bursts up to 32
-	 * bits */
+	 * bits
+	 */
 	fill(data, 64, 3);
 	icrc_store(data + 64, icrc_compute(&path4, 0x1234, data, 64));
 	for (bit = 0; bit < 8 * sizeof(data); bit++) {

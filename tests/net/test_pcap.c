@@ -94,8 +94,10 @@ START_TEST(tshark_decodes_every_packet)
 }
 END_TEST
 
-/* Take the file apart without tshark: the ICRC of each frame is right for its
- * identification */
+/*
+ * Take the file apart without tshark: the ICRC of each frame is right for its
+ * identification
+ */
 START_TEST(icrcs_fit_the_frames)
 {
 	struct net_port_cfg cfg = {.pcap = file};

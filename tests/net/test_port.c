@@ -482,7 +482,8 @@ END_TEST
 
 START_TEST(a_group_reaches_its_members)
 {
-	/* over lo, IPv4 only: there Linux has no route for IPv6 groups (see test_wire.c)
+	/*
+	 * over lo, IPv4 only: there Linux has no route for IPv6 groups (see test_wire.c)
 	 */
 	struct net_ip group = h_ip("239.7.7.7");
 	struct h_node n[3];

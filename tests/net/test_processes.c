@@ -188,9 +188,11 @@ START_TEST(the_switch_is_killed_again_and_again)
 	for (i = 0; i < n; i++) {
 		for (j = i; j < n; j++)
 			reach_from_outside(&ip, j, (uint32_t)(100 * i + j));
-		/* child 0 was the first to open; later ones win by chance: kill in order
+		/*
+		 * child 0 was the first to open; later ones win by chance: kill in order
 		 * until only one is left, the switch dies somewhere on the way, more than
-		 * once */
+		 * once
+		 */
 		kill(child[i], SIGKILL);
 		waitpid(child[i], NULL, 0);
 		child[i] = 0;

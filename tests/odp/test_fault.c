@@ -48,7 +48,7 @@ static uint8_t state_of(unsigned int page)
 	return map;
 }
 
-/* --- counting ---------------------------------------------------------------- */
+/* --- counting --------------------------------------------------------------------- */
 
 START_TEST(cold_then_warm)
 {
@@ -236,7 +236,7 @@ START_TEST(fault_in_is_no_access)
 }
 END_TEST
 
-/* --- invalidation ------------------------------------------------------------ */
+/* --- invalidation ----------------------------------------------------------------- */
 
 START_TEST(invalidate_counts_events_and_pages)
 {
@@ -399,7 +399,7 @@ START_TEST(invalidate_finds_its_mrs)
 }
 END_TEST
 
-/* --- models ------------------------------------------------------------------ */
+/* --- models ----------------------------------------------------------------------- */
 
 START_TEST(deferred_until_ready)
 {
@@ -536,7 +536,7 @@ START_TEST(fault_queue_is_bounded)
 }
 END_TEST
 
-/* --- scripts ----------------------------------------------------------------- */
+/* --- scripts ---------------------------------------------------------------------- */
 
 START_TEST(third_access_faults)
 {
@@ -607,7 +607,7 @@ START_TEST(script_comes_and_goes_at_run_time)
 }
 END_TEST
 
-/* --- eviction ---------------------------------------------------------------- */
+/* --- eviction --------------------------------------------------------------------- */
 
 START_TEST(least_recently_used_goes)
 {
@@ -711,7 +711,7 @@ START_TEST(bound_has_a_bound)
 }
 END_TEST
 
-/* --- snapshot, hugetlb, implicit --------------------------------------------- */
+/* --- snapshot, hugetlb, implicit -------------------------------------------------- */
 
 START_TEST(snapshot_takes_what_is_there)
 {
@@ -794,7 +794,7 @@ START_TEST(implicit_is_everywhere)
 }
 END_TEST
 
-/* --- the report -------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------- */
 
 struct report {
 	unsigned int live, gone, last_key;

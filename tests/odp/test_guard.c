@@ -36,7 +36,7 @@ static void init(void)
 	ck_assert_int_eq(guard_init(), 0);
 }
 
-/* --- copies ------------------------------------------------------------------ */
+/* --- copies ----------------------------------------------------------------------- */
 
 START_TEST(copies_like_memcpy)
 {
@@ -161,7 +161,7 @@ START_TEST(blocked_signals_do_not_kill)
 }
 END_TEST
 
-/* --- the application's actions ----------------------------------------------- */
+/* --- the application's actions ---------------------------------------------------- */
 
 static void on_info(int sig, siginfo_t *info, void *ctx)
 {
@@ -242,8 +242,10 @@ START_TEST(old_action_is_the_applications)
 }
 END_TEST
 
-/* What was there before the guard came, and what takes its place behind its back, is
- * kept. */
+/*
+ * What was there before the guard came, and what takes its place behind its back, is
+ * kept.
+ */
 START_TEST(others_are_adopted)
 {
 	struct sigaction sa = action(on_plain, 0), old;

@@ -22,8 +22,10 @@ static void end(void)
 	odp_domain_destroy(dom);
 }
 
-/* The HCA sees what the CPU wrote, and the CPU what the HCA wrote, each page with one
- * fault. */
+/*
+ * The HCA sees what the CPU wrote, and the CPU what the HCA wrote, each page with one
+ * fault.
+ */
 static void both_ways(uint8_t *p, size_t len)
 {
 	struct odp_mr *mr = util_mr(dom, p, len, true);

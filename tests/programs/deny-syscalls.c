@@ -22,7 +22,7 @@
 #error "name the architecture for seccomp(2)"
 #endif
 
-#define LOAD(member)                                                                       \
+#define LOAD(member)                                                                     \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 /* Skip @n instructions if the value is not @v. */
 #define UNLESS(v, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (v), 0, (n))
@@ -31,14 +31,14 @@
 int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
-		LOAD(arch),
-		UNLESS(ARCH, 5), /* another ABI: let it pass */
-		LOAD(nr),
-		UNLESS(SYS_userfaultfd, 1),
-		RETURN(SECCOMP_RET_ERRNO | EPERM),
-		UNLESS(SYS_io_uring_setup, 1),
-		RETURN(SECCOMP_RET_ERRNO | EPERM),
-		RETURN(SECCOMP_RET_ALLOW),
+	    LOAD(arch),
+	    UNLESS(ARCH, 5), /* another ABI: let it pass */
+	    LOAD(nr),
+	    UNLESS(SYS_userfaultfd, 1),
+	    RETURN(SECCOMP_RET_ERRNO | EPERM),
+	    UNLESS(SYS_io_uring_setup, 1),
+	    RETURN(SECCOMP_RET_ERRNO | EPERM),
+	    RETURN(SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 

@@ -3,22 +3,22 @@
  *
  * usage: mesh -f FILE [option...]
  *   -f FILE	what the processes of all hosts share to find each other; made by the
- *first -n N	processes in all (8) -b B -c C	this call runs those with numbers B to B
- *+ C - 1 (0, all) -d DEVICE -g GID -m MTU	as in ibv_rc_pingpong (rxe0, 0, 1024) -r R
- *rounds with each peer (20)
+ * first -n N	processes in all (8) -b B -c C	this call runs those with numbers B to B
+ * + C - 1 (0, all) -d DEVICE -g GID -m MTU	as in ibv_rc_pingpong (rxe0, 0, 1024) -r R
+ * rounds with each peer (20)
  *   -k K	kill K of the own processes, one after the other, by SIGKILL; always the
- *one that has UDP port 4791 if it is one of them. Traffic goes on until that is done -x
- *HOW	instead of by SIGKILL they end in the middle of traffic by themselves: exit, exec,
- *close (of the device), thread (one that polls is cancelled), fork
+ * one that has UDP port 4791 if it is one of them. Traffic goes on until that is done -x
+ * HOW	instead of by SIGKILL they end in the middle of traffic by themselves: exit, exec,
+ * close (of the device), thread (one that polls is cancelled), fork
  *		(children that open the device and use it)
  *   -o		this process opens the device, too, before it forks the others
  *   -t SECONDS	limit (60)
  *
  * A round with a peer is a WRITE, a READ of the same bytes, a FETCH_ADD whose result must
- *be the number of the round, and a SEND with a pattern that the receiver checks. Between
- *two processes that live nothing may fail, and each SEND must have come once, in order.
- *With one that died the first error must be IBV_WC_RETRY_EXC_ERR. Exit code 0 if all of
- *that is so.
+ * be the number of the round, and a SEND with a pattern that the receiver checks. Between
+ * two processes that live nothing may fail, and each SEND must have come once, in order.
+ * With one that died the first error must be IBV_WC_RETRY_EXC_ERR. Exit code 0 if all of
+ * that is so.
  *
  * The processes share nothing that belongs to RDMA; FILE has numbers and the results.
  */
@@ -106,8 +106,7 @@ static bool late(void)
 	return time(NULL) > deadline;
 }
 
-/* --- one process -----------------------------------------------------------------------
- */
+/* --- one process ------------------------------------------------------------------ */
 
 /* Layout of a process's memory: for each peer what it WRITEs here, then what we send */
 struct area {
@@ -569,8 +568,7 @@ static int process(int me)
 	return p.bad;
 }
 
-/* --- the parent ------------------------------------------------------------------------
- */
+/* --- the parent ------------------------------------------------------------------- */
 
 /* Inodes of the sockets of this network namespace that are bound to ROCE_PORT */
 static int roce_sockets(const char *file, unsigned long *inode, int n, int max)

@@ -91,7 +91,7 @@ static bool one_in(struct rng *r, uint32_t n)
 	return below(r, n) == 0;
 }
 
-/* --- values ---------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------- */
 
 static uint32_t some_u32(struct rng *r)
 {
@@ -174,7 +174,7 @@ static void keep_fd(struct rng *r, int fd)
 		close(old);
 }
 
-/* --- uverbs by write(2) ---------------------------------------------------- */
+/* --- uverbs by write(2) ----------------------------------------------------------- */
 
 struct request {
 	struct ib_uverbs_cmd_hdr hdr;
@@ -414,7 +414,7 @@ static void doorbell(int fd, uint32_t qp)
 		     sizeof(resp));
 }
 
-/* --- uverbs by ioctl(2) ---------------------------------------------------- */
+/* --- uverbs by ioctl(2) ----------------------------------------------------------- */
 
 static void do_ioctl(struct rng *r)
 {
@@ -467,7 +467,7 @@ static void do_ioctl(struct rng *r)
 	      one_in(r, 30) ? (void *)some_ptr(r) : &q);
 }
 
-/* --- rings ----------------------------------------------------------------- */
+/* --- rings ------------------------------------------------------------------------ */
 
 static void scribble_wqe(struct rng *r, uint8_t *at, size_t room)
 {
@@ -551,7 +551,7 @@ static void do_ring(struct rng *r)
 	doorbell(g->fd, g->handle);
 }
 
-/* --- rdma_cm --------------------------------------------------------------- */
+/* --- rdma_cm ---------------------------------------------------------------------- */
 
 static void do_cm(struct rng *r)
 {
@@ -591,7 +591,7 @@ static void do_cm(struct rng *r)
 		return;
 }
 
-/* --- descriptors and processes --------------------------------------------- */
+/* --- descriptors and processes ---------------------------------------------------- */
 
 static int ready_context(struct rng *r)
 {
@@ -676,7 +676,7 @@ static void do_descriptor(struct rng *r)
 	}
 }
 
-/* --- a seed ---------------------------------------------------------------- */
+/* --- a seed ----------------------------------------------------------------------- */
 
 static void *fuzz(void *arg)
 {
@@ -788,7 +788,7 @@ static int run_seed(uint64_t seed)
 	return 0;
 }
 
-/* --- running itself -------------------------------------------------------- */
+/* --- running itself --------------------------------------------------------------- */
 
 static int spawn(const char *self, const char *library, uint64_t seed)
 {

@@ -30,8 +30,7 @@ int __fxstat(int ver, int fd, struct stat *st);
 int __open_2(const char *path, int flags);
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 
-/* --- a raw client: the real write(2), which the library takes over
- * ------------------------- */
+/* --- a raw client: the real write(2), which the library takes over ---------------- */
 
 static int get_context(int fd)
 {
@@ -54,8 +53,7 @@ static int open_node(void)
 	return fd;
 }
 
-/* --- under urxe
- * ---------------------------------------------------------------------------- */
+/* --- under urxe ------------------------------------------------------------------- */
 
 START_TEST(names_of_open)
 {
@@ -501,8 +499,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, interrupted_waits);
 }
 
-/* --- preloaded, but not under urxe
- * --------------------------------------------------------- */
+/* --- preloaded, but not under urxe ------------------------------------------------ */
 
 START_TEST(untouched)
 {
@@ -529,8 +526,7 @@ static void add_without(TCase *tc)
 	tcase_add_test(tc, untouched);
 }
 
-/* --- running itself
- * ------------------------------------------------------------------------ */
+/* --- running itself --------------------------------------------------------------- */
 
 static int run_self(const char *self, const char *library, const char *what)
 {

@@ -92,8 +92,10 @@ START_TEST(contents)
 }
 END_TEST
 
-/* The device's directory is its identity by the time it was made (libibverbs,
- * same_sysfs_dev()) */
+/*
+ * The device's directory is its identity by the time it was made (libibverbs,
+ * same_sysfs_dev())
+ */
 START_TEST(the_device_resolves)
 {
 	char full[512], real[PATH_MAX], want[512];
@@ -125,8 +127,7 @@ START_TEST(counters_of_the_core)
 }
 END_TEST
 
-/* --- attributes that change
- * -------------------------------------------------------------- */
+/* --- attributes that change ------------------------------------------------------- */
 
 static int live_device(void *arg, const char *name)
 {

@@ -88,8 +88,10 @@ START_TEST(what_is_not_there)
 }
 END_TEST
 
-/* has_ioctl_write() of libibverbs: any error but EPROTONOSUPPORT and ENOTTY, before
- * GET_CONTEXT */
+/*
+ * has_ioctl_write() of libibverbs: any error but EPROTONOSUPPORT and ENOTTY, before
+ * GET_CONTEXT
+ */
 START_TEST(probe_for_invoke_write)
 {
 	int old = fd;
@@ -357,8 +359,7 @@ START_TEST(mr_and_advice)
 }
 END_TEST
 
-/* --- noise
- * ------------------------------------------------------------------------------- */
+/* --- noise ------------------------------------------------------------------------ */
 
 static unsigned int seed;
 

@@ -20,7 +20,8 @@ static void teardown(void)
 	util_close(async);
 }
 
-/* A command of @req bytes in a buffer that says it has @in words and room for @out words
+/*
+ * A command of @req bytes in a buffer that says it has @in words and room for @out words
  */
 static ssize_t raw(uint32_t number, uint16_t in, uint16_t out, size_t len)
 {
@@ -114,8 +115,10 @@ START_TEST(before_get_context)
 }
 END_TEST
 
-/* Every command that names an object, with a handle of nothing and with one of another
- * type */
+/*
+ * Every command that names an object, with a handle of nothing and with one of another
+ * type
+ */
 START_TEST(unknown_handles)
 {
 	static const struct {
@@ -422,8 +425,7 @@ START_TEST(extended_query_device)
 }
 END_TEST
 
-/* --- noise
- * ------------------------------------------------------------------------------- */
+/* --- noise ------------------------------------------------------------------------ */
 
 static unsigned int seed;
 
@@ -432,8 +434,10 @@ static uint32_t rnd(void)
 	return (uint32_t)rand_r(&seed) << 16 ^ (uint32_t)rand_r(&seed);
 }
 
-/* Words as programs use them: handles, sizes, flags, pointers that are good and that are
- * not */
+/*
+ * Words as programs use them: handles, sizes, flags, pointers that are good and that are
+ * not
+ */
 static void fill(uint8_t *p, size_t len)
 {
 	static uint8_t scratch[65536];

@@ -128,7 +128,8 @@ int urxe_device_hw_counter(struct ibv_context *context, const char *name,
  */
 int urxe_mr_set_name(struct ibv_mr *mr, const char *name);
 
-/* urxe_mr_page_size - bytes of a page in the MR's page table; 0 with errno set on error
+/*
+ * urxe_mr_page_size - bytes of a page in the MR's page table; 0 with errno set on error
  */
 size_t urxe_mr_page_size(struct ibv_mr *mr);
 

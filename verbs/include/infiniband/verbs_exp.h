@@ -32,8 +32,7 @@ enum ibv_exp_start_values {
 
 #define IBV_EXP_IMPLICIT_MR_SIZE (~((size_t)0))
 
-/* --- registration
- * ----------------------------------------------------------------------- */
+/* --- registration ----------------------------------------------------------------- */
 
 /* ibv_exp_reg_mr_in.exp_access; the flags of ibv_reg_mr(3) may be used as well */
 enum ibv_exp_access_flags {
@@ -102,8 +101,7 @@ struct ibv_exp_reg_mr_in {
  */
 struct ibv_mr *ibv_exp_reg_mr(struct ibv_exp_reg_mr_in *in);
 
-/* --- prefetch
- * --------------------------------------------------------------------------- */
+/* --- prefetch --------------------------------------------------------------------- */
 
 enum ibv_exp_prefetch_flags {
 	IBV_EXP_PREFETCH_WRITE_ACCESS = 1 << 0,
@@ -136,8 +134,7 @@ struct ibv_exp_prefetch_attr {
  */
 int ibv_exp_prefetch_mr(struct ibv_mr *mr, struct ibv_exp_prefetch_attr *attr);
 
-/* --- capabilities
- * ----------------------------------------------------------------------- */
+/* --- capabilities ----------------------------------------------------------------- */
 
 enum ibv_exp_atomic_cap {
 	IBV_EXP_ATOMIC_NONE = IBV_ATOMIC_NONE,
