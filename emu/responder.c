@@ -15,17 +15,13 @@
  *	V_INVALID...	RESP_DYING: the NAK goes out behind the responses that are due,
  *		then the QP enters ERR
  *
- * Nothing is sent from here at once. A request leaves behind what is to be sent, and
- * resp_run() sends it in PSN order: the responses to READs and atomics, from the ring of
- * responder resources, then one NAK or one acknowledge of all that was executed. So a
- * burst of requests costs one acknowledge, READ responses are paced by the port, and no
- * acknowledge overtakes a response that it would seem to make up for.
+ * Nothing is sent from here at once. A request leaves behind what is to be sent, and it
+ * goes out in PSN order: the responses to READs and atomics (resources.c), then one NAK or
+ * one acknowledge of all that was executed. So a burst of requests costs one acknowledge,
+ * READ responses are paced by the port, and no acknowledge overtakes a response that it
+ * would seem to make up for.
  *
- * Duplicates (9.7.5.1.4): SEND and WRITE are acknowledged again; READs are executed again
- * and atomics answered again, both from their responder resource. A READ may be asked for
- * again from its middle on.
- *
- * Page faults: what memory says with -EAGAIN, defer() turns into a verdict by the fault
+ * Page faults: what memory says with -EAGAIN, resp_defer() turns into a verdict by the fault
  * model. A receive WQE that was taken already stays in use (@rwqe_held) for the next
  * attempt.
  */
@@ -50,7 +46,7 @@ static void resp_enter(struct tr_qp *t, enum resp_state state)
 	resp->state = state;
 }
 
-static void start_timer(struct tr_qp *t, uint64_t when)
+void resp_start_timer(struct tr_qp *t, uint64_t when)
 {
 	if (when < t->resp.timer.when)
 		tr_timer_start(&t->qp->hca->tr->timers, &t->resp.timer, when);
@@ -78,9 +74,9 @@ static void forget(struct tr_qp *t)
 	tr_timer_stop(&resp->timer);
 	drop_held(resp);
 	resp->msg = MSG_NONE;
-	resp->res_first = resp->res_count = resp->res_due = resp->res_next = 0;
+	res_forget(resp);
 	resp->nak = 0;
-	resp->ack_due = resp->waiting = resp->drop_msg = resp->resume = false;
+	resp->ack_due = resp->drop_msg = resp->resume = false;
 	resp->mute_until = 0;
 }
 
@@ -89,10 +85,8 @@ void resp_reset(struct tr_qp *t)
 	struct tr_resp *resp = &t->resp;
 
 	forget(t);
-	free(resp->res);
+	res_reset(resp);
 	free(resp->rwqe);
-	resp->res = NULL;
-	resp->res_size = 0;
 	resp->rwqe = NULL;
 	resp->rwqe_held = resp->comm_est = false;
 	resp->epsn = resp->msn = 0;
@@ -212,7 +206,7 @@ static void trace_fault(struct tr_qp *t, const struct odp_access *acc)
 }
 
 /* Memory is not there yet. What to do is the fault model's business. */
-static enum resp_verdict defer(struct tr_qp *t, const struct odp_access *acc)
+enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
 {
 	struct tr_resp *resp = &t->resp;
 	uint64_t now = t->qp->hca->now;
@@ -221,7 +215,7 @@ static enum resp_verdict defer(struct tr_qp *t, const struct odp_access *acc)
 	trace_fault(t, acc);
 	switch (acc->model) {
 	case ODP_FAULT_SYNC:
-		start_timer(t, acc->ready_at);
+		resp_start_timer(t, acc->ready_at);
 		return V_HOLD;
 	case ODP_FAULT_RNR:
 		resp->rnr_code = tr_rnr_code(left);
@@ -238,8 +232,8 @@ static enum resp_verdict defer(struct tr_qp *t, const struct odp_access *acc)
 	}
 }
 
-static void fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,
-			const struct odp_access *why)
+void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,
+		      const struct odp_access *why)
 {
 	struct odp_access acc = {.now = why->now, .remote = true};
 
@@ -249,20 +243,10 @@ static void fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool 
 }
 
 /*
- * struct remote - remote memory of a request: @va, @rest bytes of which are still to come
- */
-struct remote {
-	uint32_t rkey;
-	uint64_t va;
-	uint32_t rest;
-	int access;
-};
-
-/*
  * 0 with a reference in @mem. The key is checked each time: it can be revoked in between.
  */
-static int remote_get(struct tr_qp *t, const struct remote *r, uint32_t srqn,
-		      struct emu_mem *mem)
+int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
+		    struct emu_mem *mem)
 {
 	struct emu_srq *srq;
 
@@ -316,7 +300,7 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 	resp->rpart = err ? resp->rpart + done : 0;
 	resp->resume = err == -EAGAIN;
 	if (resp->resume)
-		return defer(t, &acc);
+		return resp_defer(t, &acc);
 	if (err) {
 		report(t, IBV_WC_LOC_PROT_ERR, IBV_WC_RECV);
 		return V_OP;
@@ -371,18 +355,19 @@ static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_
 {
 	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
 	struct tr_resp *resp = &t->resp;
-	struct remote r = {resp->rkey, resp->va, resp->resid, IBV_ACCESS_REMOTE_WRITE};
+	struct resp_remote r = {resp->rkey, resp->va, resp->resid,
+				IBV_ACCESS_REMOTE_WRITE};
 	struct emu_mem mem;
 	int err;
 
-	if (remote_get(t, &r, srqn, &mem))
+	if (resp_remote_get(t, &r, srqn, &mem))
 		return V_ACCESS;
 	err = odp_write(mem.mr, mem.iova, data, len, &acc);
 	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
-		fault_ahead(&mem, mem.iova + len, resp->resid - len, true, &acc);
+		resp_fault_ahead(&mem, mem.iova + len, resp->resid - len, true, &acc);
 	emu_mem_put(&mem);
 	if (err)
-		return err == -EAGAIN ? defer(t, &acc) : V_ACCESS;
+		return err == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
 	resp->va += len;
 	resp->resid -= len;
 	return V_OK;
@@ -417,221 +402,6 @@ static enum resp_verdict do_write(struct tr_qp *t, const struct roce_hdr *h,
 	wc.src_qp = t->qp->attr.dest_qp_num;
 	resp_complete_recv(t, &wc, h->se);
 	return resp->state == RESP_OFF ? V_GONE : V_OK;
-}
-
-/* --- responder resources ---------------------------------------------------------- */
-
-static struct tr_res *res_at(struct tr_resp *resp, uint32_t i)
-{
-	i += resp->res_first;
-	return &resp->res[i < resp->res_size ? i : i - resp->res_size];
-}
-
-static bool res_is_due(const struct tr_res *r)
-{
-	return r->cur != r->end;
-}
-
-/* Room for max_dest_rd_atomic resources, made when the first is needed */
-static bool res_grow(struct tr_qp *t)
-{
-	struct tr_resp *resp = &t->resp;
-	uint32_t size = t->qp->attr.max_dest_rd_atomic, i;
-	struct tr_res *res;
-
-	res = malloc(size * sizeof(*res));
-	if (!res)
-		return false;
-	for (i = 0; i < resp->res_count; i++)
-		res[i] = *res_at(resp, i);
-	free(resp->res);
-	resp->res = res;
-	resp->res_size = size;
-	resp->res_first = 0;
-	return true;
-}
-
-/*
- * 9.7.5.1.2: is there a resource for another request? It is the requester's duty not to
- * ask for more than max_dest_rd_atomic at once.
- */
-static bool res_available(struct tr_qp *t)
-{
-	struct tr_resp *resp = &t->resp;
-
-	if (resp->res_size < t->qp->attr.max_dest_rd_atomic && !res_grow(t))
-		return false;
-	return resp->res_count < resp->res_size ||
-	       (resp->res_size && res_at(resp, 0)->answered);
-}
-
-/* Keep the request @h; its response, @npsn packets, is due. */
-static struct tr_res *res_push(struct tr_qp *t, const struct roce_hdr *h, uint32_t npsn)
-{
-	struct tr_resp *resp = &t->resp;
-	struct tr_res *r;
-
-	if (resp->res_count == resp->res_size) {
-		if (res_is_due(res_at(resp, 0)))
-			resp->res_due--;
-		resp->res_first = (resp->res_first + 1) % resp->res_size;
-		resp->res_count--;
-		if (resp->res_next)
-			resp->res_next--;
-	}
-	if (!resp->res_due)
-		resp->res_next = resp->res_count;
-	r = res_at(resp, resp->res_count++);
-	*r = (struct tr_res){
-	    .va = h->va,
-	    .rkey = h->rkey,
-	    .len = h->dma_len,
-	    .first_psn = h->psn,
-	    .npsn = npsn,
-	    .end = npsn,
-	    .msn = (resp->msn + 1) & 0xffffff,
-	    .srqn = h->xrc_srqn,
-	    .opcode = h->opcode & 0x1f,
-	};
-	resp->res_due++;
-	return r;
-}
-
-/* Answer again from packet @start to @end. */
-static void res_again(struct tr_resp *resp, uint32_t i, uint32_t start, uint32_t end)
-{
-	struct tr_res *r = res_at(resp, i);
-
-	if (!res_is_due(r)) {
-		resp->res_due++;
-		if (resp->res_due == 1 || i < resp->res_next)
-			resp->res_next = i;
-	}
-	r->start = r->cur = start;
-	r->end = end;
-}
-
-/* Nothing is due any more: the requester will ask again for what it misses. */
-static void res_abandon(struct tr_resp *resp)
-{
-	uint32_t i;
-
-	for (i = 0; i < resp->res_count; i++) {
-		res_at(resp, i)->cur = res_at(resp, i)->end;
-		res_at(resp, i)->answered = true;
-	}
-	resp->res_due = 0;
-}
-
-static struct tr_res *res_first_due(struct tr_resp *resp)
-{
-	while (!res_is_due(res_at(resp, resp->res_next)))
-		resp->res_next++;
-	return res_at(resp, resp->res_next);
-}
-
-/* --- READ, atomics, ATOMIC_WRITE, FLUSH ------------------------------------------- */
-
-static uint32_t psns_of(const struct emu_qp *qp, uint32_t len)
-{
-	return len ? (uint32_t)(((uint64_t)len + qp->mtu - 1) / qp->mtu) : 1;
-}
-
-static enum resp_verdict do_read(struct tr_qp *t, const struct roce_hdr *h)
-{
-	struct remote r = {h->rkey, h->va, h->dma_len, IBV_ACCESS_REMOTE_READ};
-	struct emu_mem mem;
-
-	if (!res_available(t))
-		return V_INVALID;
-	if (h->dma_len) {
-		if (remote_get(t, &r, h->xrc_srqn, &mem))
-			return V_ACCESS;
-		emu_mem_put(&mem);
-	}
-	res_push(t, h, psns_of(t->qp, h->dma_len));
-	return V_OK;
-}
-
-static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
-{
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
-	struct remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_ATOMIC};
-	struct emu_mem mem;
-	uint64_t orig;
-	int err;
-
-	if ((h->va & 7) || !res_available(t))
-		return V_INVALID;
-	if (remote_get(t, &r, h->xrc_srqn, &mem))
-		return V_ACCESS;
-	if ((h->opcode & 0x1f) == ROCE_CMP_SWAP)
-		err =
-		    odp_cmp_swap(mem.mr, mem.iova, h->compare, h->swap_add, &orig, &acc);
-	else
-		err = odp_fetch_add(mem.mr, mem.iova, h->swap_add, &orig, &acc);
-	emu_mem_put(&mem);
-	if (err == -EAGAIN)
-		return defer(t, &acc);
-	if (err)
-		return err == -EINVAL ? V_INVALID : V_ACCESS;
-	res_push(t, h, 1)->orig = orig;
-	return V_OK;
-}
-
-static enum resp_verdict do_atomic_write(struct tr_qp *t, const struct roce_hdr *h,
-					 const uint8_t *data, uint32_t len)
-{
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
-	struct remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_WRITE};
-	struct emu_mem mem;
-	uint64_t value;
-	int err;
-
-	if (len != 8 || h->dma_len != 8 || (h->va & 7) || !res_available(t))
-		return V_INVALID;
-	if (remote_get(t, &r, h->xrc_srqn, &mem))
-		return V_ACCESS;
-	memcpy(&value, data, sizeof(value));
-	err = odp_store64(mem.mr, mem.iova, value, &acc);
-	emu_mem_put(&mem);
-	if (err == -EAGAIN)
-		return defer(t, &acc);
-	if (err)
-		return err == -EINVAL ? V_INVALID : V_ACCESS;
-	res_push(t, h, 1);
-	return V_OK;
-}
-
-/*
- * Annex A19: memory here is visible as soon as it is written, so that nothing is left to
- * do but to check who asks.
- */
-static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
-{
-	struct remote r = {h->rkey, h->va, h->dma_len, 0};
-	bool whole_mr = h->flush_level == 1;
-	struct emu_mem mem;
-	int err;
-
-	if (!h->flush_type || (h->flush_type & ~3) || h->flush_level > 1 ||
-	    !res_available(t))
-		return V_INVALID;
-	if (h->flush_type & 1)
-		r.access |= EMU_ACCESS_FLUSH_GLOBAL;
-	if (h->flush_type & 2)
-		r.access |= EMU_ACCESS_FLUSH_PERSISTENT;
-	if (whole_mr)
-		r.rest = 0;
-	if (whole_mr || r.rest) {
-		err = remote_get(t, &r, h->xrc_srqn, &mem);
-		if (!err)
-			emu_mem_put(&mem);
-		else if (!whole_mr || err != -ERANGE)
-			return V_ACCESS;
-	}
-	res_push(t, h, 1);
-	return V_OK;
 }
 
 /* --- judging requests ------------------------------------------------------------- */
@@ -710,19 +480,7 @@ static enum resp_verdict execute(struct tr_qp *t, const struct roce_hdr *h, uint
 		return do_send(t, h, info, data, len);
 	if (info & ROCE_F_WRITE)
 		return do_write(t, h, info, data, len);
-	switch (h->opcode & 0x1f) {
-	case ROCE_READ_REQ:
-		return do_read(t, h);
-	case ROCE_CMP_SWAP:
-	case ROCE_FETCH_ADD:
-		return do_atomic(t, h);
-	case ROCE_ATOMIC_WRITE:
-		return do_atomic_write(t, h, data, len);
-	case ROCE_FLUSH:
-		return do_flush(t, h);
-	default:
-		return V_INVALID;
-	}
+	return res_execute(t, h, data, len);
 }
 
 static void message_moves_on(struct tr_resp *resp, uint32_t info)
@@ -738,7 +496,7 @@ static void message_moves_on(struct tr_resp *resp, uint32_t info)
 static void executed(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 {
 	struct tr_resp *resp = &t->resp;
-	uint32_t n = (info & ROCE_F_READ) ? psns_of(t->qp, h->dma_len) : 1;
+	uint32_t n = (info & ROCE_F_READ) ? res_psns(t->qp, h->dma_len) : 1;
 
 	resp_enter(t, RESP_RUN);
 	resp->epsn = roce_psn_add(resp->epsn, n);
@@ -765,7 +523,7 @@ static void send_nak(struct tr_qp *t, enum resp_state state, uint8_t syndrome,
 }
 
 /* 9.9.3: errors of classes A and C; the QP fails once the requester has been told */
-static void fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reported)
+void resp_fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reported)
 {
 	static const struct {
 		uint8_t nak;
@@ -825,7 +583,7 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	case V_INVALID:
 	case V_ACCESS:
 	case V_OP:
-		fatal(t, v, h->psn, reported);
+		resp_fatal(t, v, h->psn, reported);
 		break;
 	case V_DROP:
 	case V_GONE:
@@ -833,27 +591,9 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	}
 }
 
-/* A READ asked for again: all of it, or from a packet on. */
-static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
-{
-	struct tr_res *r = res_at(&t->resp, i);
-	uint32_t k = psn_diff(h->psn, r->first_psn);
-	uint64_t pos = (uint64_t)k * t->qp->mtu;
-	uint64_t end = pos + h->dma_len;
-
-	/* 9.7.5.1.4: it must lie within what was asked for the first time */
-	if (h->rkey != r->rkey || h->va != r->va + pos || end > r->len ||
-	    (end != r->len && end % t->qp->mtu))
-		return;
-	res_again(&t->resp, i, k, k + psns_of(t->qp, h->dma_len));
-	tr_sched(t);
-}
-
 static void duplicate(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 {
 	struct tr_resp *resp = &t->resp;
-	struct tr_res *r;
-	uint32_t i;
 
 	t->qp->hca->counter[EMU_CNT_DUP_REQ]++;
 	if (info & (ROCE_F_SEND | ROCE_F_WRITE)) {
@@ -861,19 +601,7 @@ static void duplicate(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 		tr_sched(t);
 		return;
 	}
-	/* the newest first: with long READs the PSNs of old ones come around */
-	for (i = resp->res_count; i-- > 0;) {
-		r = res_at(resp, i);
-		if (psn_diff(h->psn, r->first_psn) >= r->npsn ||
-		    r->opcode != (h->opcode & 0x1f))
-			continue;
-		if (r->opcode == ROCE_READ_REQ)
-			read_again(t, h, i);
-		else
-			res_again(resp, i, 0, 1);
-		tr_sched(t);
-		return;
-	}
+	res_duplicate(t, h);
 }
 
 static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
@@ -1010,110 +738,6 @@ void resp_timer(struct tr_timer *timer)
 		release_held(t);
 }
 
-/* --- answering -------------------------------------------------------------------- */
-
-/* The memory of a READ response failed or is not there: say so instead of it. */
-static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
-{
-	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
-
-	if (v == V_HOLD) {
-		t->resp.waiting = true;
-		return;
-	}
-	res_abandon(&t->resp);
-	if (v == V_RNR) {
-		/* in the state that the requests have: it is about what was executed */
-		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
-		t->resp.nak_psn = psn;
-	} else if (v == V_ACCESS) {
-		fatal(t, v, psn, false);
-	} else if (v == V_DROP) {
-		t->resp.ack_due = false; /* it would say that a response was lost */
-	}
-}
-
-static uint8_t read_response_op(const struct tr_res *r)
-{
-	bool first = r->cur == r->start, last = r->cur + 1 == r->end;
-
-	if (last)
-		return first ? ROCE_READ_RESP_ONLY : ROCE_READ_RESP_LAST;
-	return first ? ROCE_READ_RESP_FIRST : ROCE_READ_RESP_MIDDLE;
-}
-
-/* Data of packet @r->cur of a READ. V_OK, or why not */
-static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint8_t *data,
-				   uint32_t len)
-{
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
-	uint32_t pos = r->cur * t->qp->mtu;
-	struct remote rem = {r->rkey, r->va + pos, r->len - pos, IBV_ACCESS_REMOTE_READ};
-	struct emu_mem mem;
-	int err;
-
-	if (remote_get(t, &rem, r->srqn, &mem))
-		return V_ACCESS;
-	err = odp_read(mem.mr, mem.iova, data, len, &acc);
-	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
-		fault_ahead(&mem, mem.iova + len, rem.rest - len, false, &acc);
-	emu_mem_put(&mem);
-	if (err == -EAGAIN && t->resp.state == RESP_DYING) {
-		/* the last word is a NAK, behind this response */
-		start_timer(t, acc.ready_at);
-		return V_HOLD;
-	}
-	if (err)
-		return err == -EAGAIN ? defer(t, &acc) : V_ACCESS;
-	return V_OK;
-}
-
-static void response_sent(struct tr_resp *resp, struct tr_res *r)
-{
-	if (++r->cur != r->end)
-		return;
-	r->answered = true;
-	resp->res_due--;
-}
-
-static enum tr_step send_response(struct tr_qp *t)
-{
-	struct tr_resp *resp = &t->resp;
-	struct tr_res *r = res_first_due(resp);
-	struct emu_qp *qp = t->qp;
-	enum resp_verdict v = V_OK;
-	struct roce_hdr h;
-	uint32_t len = 0, total;
-	uint8_t *data;
-
-	if (r->opcode == ROCE_CMP_SWAP || r->opcode == ROCE_FETCH_ADD) {
-		tr_hdr(qp, &h, ROCE_ATOMIC_ACK);
-		h.orig = r->orig;
-	} else {
-		tr_hdr(qp, &h, read_response_op(r));
-	}
-	if (r->opcode == ROCE_READ_REQ) {
-		len = r->len - r->cur * qp->mtu;
-		if (len > qp->mtu)
-			len = qp->mtu;
-	}
-	h.psn = roce_psn_add(r->first_psn, r->cur);
-	h.syndrome = ROCE_AETH_ACK | ROCE_AETH_CREDIT_INVALID;
-	h.msn = r->msn;
-	data = tr_tx_open(qp->hca, &qp->path, &h, len, &total);
-	if (!data)
-		return TR_FULL;
-	if (len)
-		v = read_data(t, r, data, len);
-	if (v != V_OK) {
-		read_stops(t, r, v);
-		return TR_IDLE;
-	}
-	tr_tx_close(qp->hca, total);
-	response_sent(resp, r);
-	return TR_SENT;
-}
-
 enum tr_step resp_ack(struct tr_qp *t)
 {
 	struct tr_resp *resp = &t->resp;
@@ -1136,24 +760,6 @@ enum tr_step resp_ack(struct tr_qp *t)
 	resp->ack_due = false;
 	if (resp->state == RESP_DYING)
 		emu_qp_fail(qp, resp->event);
-	return TR_IDLE;
-}
-
-enum tr_step resp_run(struct tr_qp *t, uint32_t *budget)
-{
-	struct tr_resp *resp = &t->resp;
-	enum tr_step step;
-
-	while (resp->state != RESP_OFF && resp->res_due) {
-		if (resp->waiting)
-			return TR_IDLE;
-		if (!*budget)
-			return TR_SENT;
-		--*budget;
-		step = send_response(t);
-		if (step == TR_FULL)
-			return step;
-	}
 	return TR_IDLE;
 }
 

@@ -373,12 +373,52 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited);
 /* Put the request, and those that follow, aside until a page fault is over. */
 void resp_wait(struct tr_qp *t, const struct net_rx *pkt);
-/* Send up to @budget responses. */
-enum tr_step resp_run(struct tr_qp *t, uint32_t *budget);
 /*
  * The acknowledge, or NAK, that ends what is due when all responses are out; one packet
  */
 enum tr_step resp_ack(struct tr_qp *t);
 void resp_timer(struct tr_timer *timer);
+
+/*
+ * responder.c for resources.c
+ *
+ * struct resp_remote - remote memory of a request: @va, @rest bytes of which are still to
+ * come
+ */
+struct resp_remote {
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t rest;
+	int access;
+};
+
+/* 0 with a reference in @mem. The key is checked each time: it can be revoked in between. */
+int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
+		    struct emu_mem *mem);
+/* Memory is not there yet. What to do is the fault model's business. */
+enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc);
+/* A page fault in the middle of a message: ask for the pages behind it, too. */
+void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,
+		      const struct odp_access *why);
+/*
+ * 9.9.3: errors of classes A and C; the QP fails once the requester has been told.
+ * @reported: by a completion, so that no event is needed
+ */
+void resp_fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reported);
+void resp_start_timer(struct tr_qp *t, uint64_t when);
+
+/* resources.c */
+/* Forget what was executed; res_reset() frees its memory as well. */
+void res_forget(struct tr_resp *resp);
+void res_reset(struct tr_resp *resp);
+/* PSNs of the response to a READ of @len bytes */
+uint32_t res_psns(const struct emu_qp *qp, uint32_t len);
+/* A request that is answered with data. V_OK: its response is due */
+enum resp_verdict res_execute(struct tr_qp *t, const struct roce_hdr *h,
+			      const uint8_t *data, uint32_t len);
+/* Answer again, if this was executed not too long ago. */
+void res_duplicate(struct tr_qp *t, const struct roce_hdr *h);
+/* Send up to @budget responses. */
+enum tr_step res_run(struct tr_qp *t, uint32_t *budget);
 
 #endif

@@ -287,7 +287,7 @@ static enum tr_step turn(struct tr_qp *t, uint32_t *budget)
 	uint32_t burst = *budget < TR_BURST ? *budget : TR_BURST, left = burst;
 	enum tr_step step, ack;
 
-	step = resp_run(t, &left);
+	step = res_run(t, &left);
 	if (step == TR_IDLE)
 		step = req_run(t, &left);
 	*budget -= burst - left;
