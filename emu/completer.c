@@ -149,7 +149,8 @@ void comp_flush(struct tr_qp *t)
 	     n && ring_count_from(&qp->sq, qp->sq.local); n--)
 		complete(qp, wqe_wr_id(qp, qp->sq.local),
 			 wqe_ring_opcode(qp, qp->sq.local), 0, IBV_WC_WR_FLUSH_ERR, true);
-	req->una = req->max_psn = req->next_psn;
+	/* SQE: the peer expects the PSN behind what was sent */
+	req->una = req->next_psn = req->max_psn;
 }
 
 /* --- progress and loss ------------------------------------------------------------ */

@@ -312,6 +312,7 @@ void res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
 static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
 {
 	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
+	uint32_t before = (r->msn - 1) & 0xffffff; /* the READ is not complete */
 
 	if (v == V_HOLD) {
 		t->resp.waiting = true;
@@ -322,8 +323,10 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 		/* in the state that the requests have: it is about what was executed */
 		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
 		t->resp.nak_psn = psn;
+		t->resp.nak_msn = before;
 	} else if (v == V_ACCESS) {
 		resp_fatal(t, v, psn, false);
+		t->resp.nak_msn = before;
 	} else if (v == V_DROP) {
 		t->resp.ack_due = false; /* it would say that a response was lost */
 	}

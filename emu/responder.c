@@ -21,6 +21,12 @@
  * READ responses are paced by the port, and no acknowledge overtakes a response that it
  * would seem to make up for.
  *
+ * One NAK is sent for an expected PSN (9.7.5.2.2), and what comes behind is dropped
+ * silently. Where the network reorders, the expected request comes after those, and if it
+ * is the last of the requester's window nothing would follow but its timeout. Therefore
+ * the highest PSN that was dropped is kept (@gap_psn), and when progress ends before it the
+ * next NAK goes out unasked.
+ *
  * Page faults: what memory says with -EAGAIN, resp_defer() turns into a verdict by the fault
  * model. A receive WQE that was taken already stays in use (@rwqe_held) for the next
  * attempt.
@@ -30,6 +36,7 @@
 #include "emu/tr_qp.h"
 
 #define FAULT_AHEAD (4u << 20)
+#define LATE_NAK_NS 250000u
 
 static struct tr_qp *of_timer(struct tr_timer *timer)
 {
@@ -76,7 +83,7 @@ static void forget(struct tr_qp *t)
 	resp->msg = MSG_NONE;
 	res_forget(resp);
 	resp->nak = 0;
-	resp->ack_due = resp->drop_msg = resp->resume = false;
+	resp->ack_due = resp->gap = resp->drop_msg = resp->resume = false;
 	resp->mute_until = 0;
 }
 
@@ -493,6 +500,19 @@ static void message_moves_on(struct tr_resp *resp, uint32_t info)
 	}
 }
 
+/* epsn moved: has all come that was sent? */
+static void watch_gap(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (roce_psn_cmp(resp->epsn, resp->gap_psn) > 0) {
+		resp->gap = false;
+		return;
+	}
+	resp->gap_until = t->qp->hca->now + LATE_NAK_NS;
+	resp_start_timer(t, resp->gap_until);
+}
+
 static void executed(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 {
 	struct tr_resp *resp = &t->resp;
@@ -501,6 +521,8 @@ static void executed(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 	resp_enter(t, RESP_RUN);
 	resp->epsn = roce_psn_add(resp->epsn, n);
 	message_moves_on(resp, info);
+	if (resp->gap)
+		watch_gap(t);
 	if (!(info & (ROCE_F_SEND | ROCE_F_WRITE))) {
 		resp->ack_due = false; /* the response says it */
 		tr_sched(t);
@@ -518,6 +540,7 @@ static void send_nak(struct tr_qp *t, enum resp_state state, uint8_t syndrome,
 	resp_enter(t, state);
 	t->resp.nak = syndrome;
 	t->resp.nak_psn = psn;
+	t->resp.nak_msn = t->resp.msn;
 	t->resp.ack_due = false; /* a NAK acknowledges what is before it */
 	tr_sched(t);
 }
@@ -604,6 +627,22 @@ static void duplicate(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 	res_duplicate(t, h);
 }
 
+/* A request is missing before this one, which is dropped: the requester sends it again. */
+static void out_of_sequence(struct tr_qp *t, uint32_t psn)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (resp->state != RESP_RUN && resp->state != RESP_NAKED)
+		return;
+	if (!resp->gap || roce_psn_cmp(psn, resp->gap_psn) > 0)
+		resp->gap_psn = psn;
+	resp->gap = true;
+	if (resp->state == RESP_NAKED)
+		return;
+	t->qp->hca->counter[EMU_CNT_OUT_OF_SEQ_REQ]++;
+	send_nak(t, RESP_NAKED, ROCE_AETH_NAK | ROCE_NAK_PSN, resp->epsn);
+}
+
 static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 		       const struct roce_hdr *h, uint32_t info, const uint8_t *data,
 		       uint32_t len)
@@ -617,10 +656,7 @@ static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 		return;
 	}
 	if (diff > 0) {
-		if (resp->state != RESP_RUN)
-			return;
-		t->qp->hca->counter[EMU_CNT_OUT_OF_SEQ_REQ]++;
-		send_nak(t, RESP_NAKED, ROCE_AETH_NAK | ROCE_NAK_PSN, resp->epsn);
+		out_of_sequence(t, h->psn);
 		return;
 	}
 	resp->event = IBV_EVENT_QP_FATAL;
@@ -726,6 +762,17 @@ static void release_held(struct tr_qp *t)
 	}
 }
 
+/* Nothing follows, though more was sent: it was dropped, and nobody has asked for it. */
+static void late_nak(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (t->qp->hca->now < resp->gap_until)
+		resp_start_timer(t, resp->gap_until);
+	else if (!resp->nak)
+		send_nak(t, RESP_NAKED, ROCE_AETH_NAK | ROCE_NAK_PSN, resp->epsn);
+}
+
 void resp_timer(struct tr_timer *timer)
 {
 	struct tr_qp *t = of_timer(timer);
@@ -734,6 +781,8 @@ void resp_timer(struct tr_timer *timer)
 		t->resp.waiting = false;
 		tr_sched(t);
 	}
+	if (t->resp.gap && t->resp.state == RESP_RUN)
+		late_nak(t);
 	if (t->resp.state == RESP_HELD)
 		release_held(t);
 }
@@ -750,7 +799,7 @@ enum tr_step resp_ack(struct tr_qp *t)
 	tr_hdr(qp, &h, ROCE_ACK);
 	h.syndrome = resp->nak ? resp->nak : ROCE_AETH_ACK | ROCE_AETH_CREDIT_INVALID;
 	h.psn = resp->nak ? resp->nak_psn : roce_psn_add(resp->epsn, ROCE_PSN_MASK);
-	h.msn = resp->msn;
+	h.msn = resp->nak ? resp->nak_msn : resp->msn;
 	if (!tr_tx_open(qp->hca, &qp->path, &h, 0, &total))
 		return TR_FULL;
 	tr_tx_close(qp->hca, total);

@@ -182,7 +182,9 @@ struct tr_req {
  * @res_due:	how many of them have responses to be sent; the first of these is
  *		@res_next or later (counted from @res_first)
  * @ack_due:	acknowledge @epsn - 1 when all responses are out
- * @nak:	syndrome of a NAK to be sent then, 0 for none; @nak_psn
+ * @nak:	syndrome of a NAK to be sent then, 0 for none; @nak_psn, @nak_msn
+ * @gap:	@gap_psn, the highest, and maybe others behind @epsn were dropped because
+ *		one was missing; when @epsn has not moved by @gap_until, a NAK says so
  * @event:	RESP_DYING: asynchronous event of the QP, 0 for none
  * @rnr_code:	timer of the RNR NAK that is about to be sent
  * @waiting:	the responses wait for a page fault
@@ -203,10 +205,13 @@ struct tr_resp {
 	uint32_t rkey, resid, dma_len;
 	struct tr_res *res;
 	uint32_t res_size, res_first, res_count, res_due, res_next;
-	uint32_t nak_psn;
+	uint32_t nak_psn, nak_msn;
+	uint32_t gap_psn;
+	uint64_t gap_until;
 	int event;
 	uint8_t nak, rnr_code;
 	bool ack_due;
+	bool gap;
 	bool rwqe_held, resume;
 	bool waiting;
 	bool comm_est;
@@ -215,7 +220,7 @@ struct tr_resp {
 	uint32_t held_count;
 	uint32_t faults; /* requests put off by page faults */
 	uint64_t mute_until;
-	struct tr_timer timer; /* RESP_HELD, or @waiting */
+	struct tr_timer timer; /* RESP_HELD, @waiting or @gap */
 };
 
 /*
