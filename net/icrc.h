@@ -51,10 +51,9 @@ void icrc_id_table(uint32_t table[ICRC_MAX_ID]);
 uint32_t icrc_id_delta(uint16_t id, uint32_t len);
 
 /*
- * icrc_finish - the ICRC from the CRC of the prefix. @data is changed and restored, the
- * reason why it is not const; @len at least ROCE_BTH_LEN.
+ * icrc_finish - the ICRC from the CRC of the prefix; @len at least ROCE_BTH_LEN
  */
-uint32_t icrc_finish(uint32_t prefix, uint8_t *data, uint32_t len);
+uint32_t icrc_finish(uint32_t prefix, const uint8_t *data, uint32_t len);
 
 /*
  * icrc_id_factor - what turns the difference of two ICRCs of packets of @len bytes into
