@@ -259,7 +259,7 @@ bool emu_range_in(uint64_t va, uint64_t len, uint64_t base, uint64_t size)
 static int mem_get(const struct emu_mr *mr, uint64_t iova, uint32_t key,
 		   struct emu_mem *out)
 {
-	*out = (struct emu_mem){.mr = odp_mr_get(mr->odp), .iova = iova, .key = key};
+	*out = (struct emu_mem){.mr = mr->odp, .iova = iova, .key = key};
 	return 0;
 }
 
@@ -314,13 +314,6 @@ int emu_rkey_check(struct emu_hca *hca, const struct emu_qp *qp, uint32_t rkey,
 	if (k->is_mw)
 		return mw_check((struct emu_mw *)k, qp, pd, va, len, access, out);
 	return mr_check((struct emu_mr *)k, pd, va, len, access, out);
-}
-
-void emu_mem_put(struct emu_mem *m)
-{
-	if (m->mr)
-		odp_mr_put(m->mr);
-	m->mr = NULL;
 }
 
 int emu_advise_find(struct emu_pd *pd, uint32_t lkey, uint64_t addr, uint64_t length,

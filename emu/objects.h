@@ -233,8 +233,8 @@ void emu_mw_qp_gone(struct emu_qp *qp);
 /* --- access to memory ------------------------------------------------------------- */
 
 /*
- * struct emu_mem - the answer to a key check: an MR with a reference, good until
- * emu_mem_put()
+ * struct emu_mem - the answer to a key check: an MR, good until the core returns, as
+ * nothing is deregistered meanwhile
  * @mr:	memory; @iova: what to give odp_*() for the address asked for
  */
 struct emu_mem {
@@ -260,7 +260,6 @@ int emu_lkey_check(struct emu_hca *hca, const struct emu_pd *pd, uint32_t lkey,
  */
 int emu_rkey_check(struct emu_hca *hca, const struct emu_qp *qp, uint32_t rkey,
 		   uint64_t va, uint64_t len, int access, struct emu_mem *out);
-void emu_mem_put(struct emu_mem *m);
 
 /*
  * Bind WR, local and remote invalidate: 0 or -errno (-> IBV_WC_MW_BIND_ERR, LOC_...,

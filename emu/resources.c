@@ -159,11 +159,8 @@ static enum resp_verdict do_read(struct tr_qp *t, const struct roce_hdr *h)
 
 	if (!res_available(t))
 		return V_INVALID;
-	if (h->dma_len) {
-		if (resp_remote_get(t, &r, h->xrc_srqn, &mem))
-			return V_ACCESS;
-		emu_mem_put(&mem);
-	}
+	if (h->dma_len && resp_remote_get(t, &r, h->xrc_srqn, &mem))
+		return V_ACCESS;
 	res_push(t, h, res_psns(t->qp, h->dma_len));
 	return V_OK;
 }
@@ -185,7 +182,6 @@ static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
 		    odp_cmp_swap(mem.mr, mem.iova, h->compare, h->swap_add, &orig, &acc);
 	else
 		err = odp_fetch_add(mem.mr, mem.iova, h->swap_add, &orig, &acc);
-	emu_mem_put(&mem);
 	if (err == -EAGAIN)
 		return resp_defer(t, &acc);
 	if (err)
@@ -209,7 +205,6 @@ static enum resp_verdict do_atomic_write(struct tr_qp *t, const struct roce_hdr 
 		return V_ACCESS;
 	memcpy(&value, data, sizeof(value));
 	err = odp_store64(mem.mr, mem.iova, value, &acc);
-	emu_mem_put(&mem);
 	if (err == -EAGAIN)
 		return resp_defer(t, &acc);
 	if (err)
@@ -240,9 +235,7 @@ static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
 		r.rest = 0;
 	if (whole_mr || r.rest) {
 		err = resp_remote_get(t, &r, h->xrc_srqn, &mem);
-		if (!err)
-			emu_mem_put(&mem);
-		else if (!whole_mr || err != -ERANGE)
+		if (err && !(whole_mr && err == -ERANGE))
 			return V_ACCESS;
 	}
 	res_push(t, h, 1);
@@ -357,7 +350,6 @@ static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint
 	err = odp_read(mem.mr, mem.iova, data, len, &acc);
 	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
 		resp_fault_ahead(&mem, mem.iova + len, rem.rest - len, false, &acc);
-	emu_mem_put(&mem);
 	if (err == -EAGAIN && t->resp.state == RESP_DYING) {
 		/* the last word is a NAK, behind this response */
 		resp_start_timer(t, acc.ready_at);

@@ -249,9 +249,6 @@ void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool wr
 			     write, &acc);
 }
 
-/*
- * 0 with a reference in @mem. The key is checked each time: it can be revoked in between.
- */
 int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
 		    struct emu_mem *mem)
 {
@@ -372,7 +369,6 @@ static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_
 	err = odp_write(mem.mr, mem.iova, data, len, &acc);
 	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
 		resp_fault_ahead(&mem, mem.iova + len, resp->resid - len, true, &acc);
-	emu_mem_put(&mem);
 	if (err)
 		return err == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
 	resp->va += len;

@@ -397,7 +397,7 @@ struct resp_remote {
 	int access;
 };
 
-/* 0 with a reference in @mem. The key is checked each time: it can be revoked in between. */
+/* 0 with the MR in @mem. The key is checked each time: it can be revoked in between. */
 int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
 		    struct emu_mem *mem);
 /* Memory is not there yet. What to do is the fault model's business. */

@@ -339,7 +339,6 @@ int sg_check_writable(const struct tr_sg *sg)
 				     IBV_ACCESS_LOCAL_WRITE, &mem);
 		if (err)
 			return err;
-		emu_mem_put(&mem);
 	}
 	return 0;
 }
@@ -360,7 +359,6 @@ static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_
 		if (err)
 			return;
 		err = odp_fault_in(mem.mr, mem.iova, s.len, access != 0, &acc);
-		emu_mem_put(&mem);
 		if (err == -EAGAIN)
 			err = 0;
 	}
@@ -376,12 +374,8 @@ static int copy_step(const struct tr_sg *sg, const struct step *s, uint8_t *data
 	err = emu_lkey_check(sg->hca, sg->pd, s->lkey, s->va, s->len, access, &mem);
 	if (err)
 		return err;
-	if (access)
-		err = odp_write(mem.mr, mem.iova, data, s->len, acc);
-	else
-		err = odp_read(mem.mr, mem.iova, data, s->len, acc);
-	emu_mem_put(&mem);
-	return err;
+	return access ? odp_write(mem.mr, mem.iova, data, s->len, acc)
+		      : odp_read(mem.mr, mem.iova, data, s->len, acc);
 }
 
 static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,

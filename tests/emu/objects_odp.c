@@ -95,11 +95,7 @@ static int poke(uint32_t key, uint64_t va, uint8_t v)
 	struct emu_mem m;
 	int ret = emu_lkey_check(hca, pd, key, va, 1, IBV_ACCESS_LOCAL_WRITE, &m);
 
-	if (ret)
-		return ret;
-	ret = odp_write(m.mr, m.iova, &v, 1, &acc);
-	emu_mem_put(&m);
-	return ret;
+	return ret ? ret : odp_write(m.mr, m.iova, &v, 1, &acc);
 }
 
 START_TEST(addresses)
@@ -167,7 +163,6 @@ START_TEST(window)
 	    0);
 	ck_assert_int_eq(odp_write(m.mr, m.iova, &v, 1, &acc), 0);
 	ck_assert_uint_eq(mem[PAGE + 102], 0x77);
-	emu_mem_put(&m);
 	emu_mw_dealloc(mw);
 	emu_mr_dereg(mr);
 	emu_qp_destroy(qp);
