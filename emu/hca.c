@@ -115,7 +115,7 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 	if (len == 0 || len > MAD_LEN || dqpn > ROCE_QPN_MASK)
 		return -EINVAL;
 	roce_opcode_info(h.opcode, &hdr_len);
-	p = hca->ops->tx_get(hca->arg, path, hdr_len + MAD_LEN);
+	p = hca->ops->tx_get(hca->arg, path, dqpn, hdr_len + MAD_LEN);
 	if (!p)
 		return -EAGAIN;
 	roce_build(p, &h);

@@ -59,7 +59,8 @@ struct emu_ring_info {
  * @trace:	one line worth showing to the user (already free of newlines); may be NULL
  */
 struct emu_ops {
-	uint8_t *(*tx_get)(void *arg, const struct net_path *path, uint32_t len);
+	uint8_t *(*tx_get)(void *arg, const struct net_path *path, uint32_t dqpn,
+			   uint32_t len);
 	void (*tx_put)(void *arg);
 	int (*qpn_lease)(void *arg, uint32_t *base, uint32_t *count);
 	void *(*ring_alloc)(void *arg, void *owner, size_t bytes, uint64_t *offset);

@@ -262,7 +262,7 @@ uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roc
 	roce_opcode_info(h->opcode, &hdr_len);
 	h->pad = (0 - len) & 3;
 	*total = hdr_len + len + h->pad;
-	p = hca->ops->tx_get(hca->arg, path, *total);
+	p = hca->ops->tx_get(hca->arg, path, h->dqpn, *total);
 	if (!p)
 		return NULL;
 	roce_build(p, h);

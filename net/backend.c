@@ -6,8 +6,6 @@
 #include <linux/in6.h>
 #include <linux/udp.h>
 
-#define DEFAULT_TTL 64 /* what the sockets are set to */
-
 static struct cmsghdr *put(struct cmsghdr *c, int level, int type, const void *data,
 			   size_t len)
 {
@@ -30,7 +28,7 @@ size_t net_ctl_write(const struct net_batch *b, void *ctl)
 		c = b->sk->v4 ? put(c, IPPROTO_IP, IP_TOS, &v, sizeof(v))
 			      : put(c, IPPROTO_IPV6, IPV6_TCLASS, &v, sizeof(v));
 	}
-	if (b->ttl && b->ttl != DEFAULT_TTL) {
+	if (b->ttl && b->ttl != NET_DEFAULT_TTL) {
 		v = b->ttl;
 		c = b->sk->v4 ? put(c, IPPROTO_IP, IP_TTL, &v, sizeof(v))
 			      : put(c, IPPROTO_IPV6, IPV6_HOPLIMIT, &v, sizeof(v));

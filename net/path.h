@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ROCE_UDP_PORT 4791 /* IANA, RoCEv2 annex A17.9.2 */
+#define NET_DEFAULT_TTL 64
+#define ROCE_UDP_PORT	4791 /* IANA, RoCEv2 annex A17.9.2 */
 
 /* struct net_ip - an address in GID form, network byte order */
 struct net_ip {
@@ -26,7 +27,7 @@ struct net_ip {
  * @sport:	UDP source port, host order; on transmit it is ignored, the port
  *		layer writes its own
  * @tclass:	IPv4 TOS / IPv6 traffic class
- * @ttl:	IPv4 TTL / IPv6 hop limit; 0 on transmit means 64
+ * @ttl:	IPv4 TTL / IPv6 hop limit; 0 on transmit means NET_DEFAULT_TTL
  * @flow:	IPv6 flow label, 20 bits, host order; on transmit the kernel chooses it
  *
  * The destination UDP port is ROCE_UDP_PORT on the wire, always.

@@ -23,7 +23,6 @@
 #define FRAME_HDR_MAX  (ETH_HDR + IP6_HDR + UDP_HDR)
 #define BUF_BYTES      65536
 #define FLOW_MASK      0xfffffu
-#define DEFAULT_TTL    64
 
 struct file_header {
 	uint32_t magic;
@@ -192,7 +191,7 @@ static uint8_t *ip4_header(uint8_t *p, const struct net_path *path, uint16_t id,
 	put_be16(p + 2, (uint16_t)(IP4_HDR + udp_len));
 	put_be16(p + 4, id);
 	put_be16(p + 6, 0x4000); /* DF */
-	p[8] = path->ttl ? path->ttl : DEFAULT_TTL;
+	p[8] = path->ttl ? path->ttl : NET_DEFAULT_TTL;
 	p[9] = 17;
 	memcpy(p + 12, path->src.b + 12, 4);
 	memcpy(p + 16, path->dst.b + 12, 4);
@@ -205,7 +204,7 @@ static uint8_t *ip6_header(uint8_t *p, const struct net_path *path, uint32_t udp
 	put_be32(p, 6u << 28 | (uint32_t)path->tclass << 20 | (path->flow & FLOW_MASK));
 	put_be16(p + 4, (uint16_t)udp_len);
 	p[6] = 17;
-	p[7] = path->ttl ? path->ttl : DEFAULT_TTL;
+	p[7] = path->ttl ? path->ttl : NET_DEFAULT_TTL;
 	memcpy(p + 8, path->src.b, 16);
 	memcpy(p + 24, path->dst.b, 16);
 	return p + IP6_HDR;

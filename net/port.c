@@ -134,6 +134,12 @@ static int open_parts(struct net_port *p, const struct net_port_cfg *cfg)
 	return open_tools(p, cfg);
 }
 
+/* All that is seen of the wire, or done to it, is seen and done at the sockets */
+static void init_lanes(struct net_port *p, const struct net_port_cfg *cfg)
+{
+	p->lanes.on = !cfg->no_lanes && !p->impair && !p->pcap;
+}
+
 static void free_parts(struct net_port *p, void (*table_done)(struct table *),
 		       void (*pcap_done)(struct pcap *))
 {
@@ -171,6 +177,7 @@ int net_port_open(const struct net_port_cfg *cfg, struct net_port **out)
 		free_parts(p, table_close, pcap_close);
 		return ret;
 	}
+	init_lanes(p, cfg);
 	port_set_now(p);
 	*out = p;
 	return 0;
@@ -197,6 +204,7 @@ static void close_sockets(struct net_port *p, bool forked)
 	struct port_addr *a;
 	struct port_group *g;
 
+	port_lane_forget(p, NULL);
 	while ((a = p->addrs)) {
 		p->addrs = a->next;
 		close_addr(p, a, forked);
@@ -210,6 +218,7 @@ static void close_sockets(struct net_port *p, bool forked)
 
 void net_port_close(struct net_port *p)
 {
+	port_lane_flush(p);
 	port_tx_send(p);
 	close_sockets(p, false);
 	free_parts(p, table_close, pcap_close);
@@ -296,6 +305,7 @@ void net_port_del_ip(struct net_port *p, const struct net_ip *ip)
 
 	if (!a || --a->refs)
 		return;
+	port_lane_forget(p, a);
 	port_tx_forget(p, &a->own);
 	if (a->roce.fd >= 0)
 		table_release(p->table, switch_key(ip));
@@ -458,7 +468,10 @@ int net_port_poll(struct net_port *p, int budget)
 
 	port_set_now(p);
 	p->rx_count = 0;
-	p->be_ops->poll(p->be, budget, port_rx, p);
+	if (p->lanes.rx)
+		budget -= port_lane_poll(p, budget);
+	if (port_lane_sockets_due(p, p->rx_count) && budget > 0)
+		p->lanes.sockets_due = p->be_ops->poll(p->be, budget, port_rx, p) > 0;
 	if (p->stats.rx_forwarded != forwarded)
 		port_tx_send(p);
 	run_impair(p);
@@ -471,6 +484,11 @@ int net_port_wait_fds(struct net_port *p, int *fds, int max, uint32_t *generatio
 		fds[0] = p->be_ops->wait_fd(p->be);
 	*generation = 1;
 	return 1;
+}
+
+bool net_port_arm(struct net_port *p)
+{
+	return port_lane_arm(p);
 }
 
 /* Take over what is left by a switch that is gone. When to look again */

@@ -45,6 +45,7 @@ struct net_port_ops {
  *		namespace share; NULL for /dev/shm
  * @pcap:	file to write packets to, NULL for none
  * @impair:	impairment in the syntax of `urxe run --impair`, NULL for none
+ * @no_lanes:	all packets go by sockets, those to processes of this user on this host, too
  * @what:	NULL, or receives a name for what could not be opened
  */
 struct net_port_cfg {
@@ -54,6 +55,7 @@ struct net_port_cfg {
 	const char *shm_dir;
 	const char *pcap;
 	const char *impair;
+	bool no_lanes;
 	const char **what;
 };
 
@@ -137,17 +139,21 @@ int net_registry_release(struct net_port *port, uint64_t key);
 int net_registry_find(struct net_port *port, uint64_t key, unsigned int *slot);
 
 /*
- * net_tx_get - room for one packet of @len bytes, BTH to last pad byte
+ * net_tx_get - room for one packet to @dqpn of @len bytes, BTH to last pad byte
  *
  * NULL when the transmit path is full (call again after net_tx_flush() succeeded or the
  * next net_port_tick()) or @len is more than NET_PKT_MAX or less than a BTH. The bytes
  * must be written and net_tx_put() be called before the next net_tx_get(). A packet from
  * an address that was not added is counted as dropped.
  */
-uint8_t *net_tx_get(struct net_port *port, const struct net_path *path, uint32_t len);
+uint8_t *net_tx_get(struct net_port *port, const struct net_path *path, uint32_t dqpn,
+		    uint32_t len);
 void net_tx_put(struct net_port *port);
 
-/* net_tx_flush - hand all that was put to the kernel. 0, or -EAGAIN if some was kept */
+/*
+ * net_tx_flush - hand all that was put to the kernel, or to who receives it. 0; -EAGAIN: some
+ * was kept, or net_tx_get() found no room since the last flush
+ */
 int net_tx_flush(struct net_port *port);
 
 /*
@@ -168,6 +174,12 @@ int net_port_poll(struct net_port *port, int budget);
 int net_port_wait_fds(struct net_port *port, int *fds, int max, uint32_t *generation);
 
 /*
+ * net_port_arm - before sleeping on net_port_wait_fds(). False: there is something to
+ * receive already, which the descriptors do not show.
+ */
+bool net_port_arm(struct net_port *port);
+
+/*
  * net_port_tick - may call rx; take over a switch whose process is gone, release delayed
  * packets of the impairment. @now in nanoseconds of CLOCK_MONOTONIC; returns when it
  * wants to be called next (UINT64_MAX: never).
@@ -184,6 +196,7 @@ int net_port_path_mtu(struct net_port *port, const struct net_ip *dst);
  */
 struct net_stats {
 	uint64_t tx_pkts, tx_bytes, tx_dropped;
+	uint64_t tx_lane_pkts; /* of tx_pkts: those that took a lane (lane.h) */
 	uint64_t rx_pkts, rx_bytes;
 	uint64_t rx_bad_icrc, rx_malformed, rx_no_owner, rx_forwarded;
 };

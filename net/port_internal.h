@@ -1,5 +1,5 @@
 /*
- * port_internal.h - struct net_port, shared by port.c, port_tx.c and port_rx.c only.
+ * port_internal.h - struct net_port, shared by port*.c only.
  */
 #ifndef URXE_NET_PORT_INTERNAL_H
 #define URXE_NET_PORT_INTERNAL_H
@@ -61,11 +61,48 @@ struct port_route {
 };
 
 /*
+ * struct port_rx - packets that come by a common path
+ * @sk:		where they came in
+ * @len, @prefix: ICRC up to the BTH of packets of that length (with ICRC); 0: none yet
+ */
+struct port_rx {
+	struct net_port *p;
+	const struct net_sock *sk;
+	struct net_path path;
+	uint32_t len;
+	uint32_t prefix;
+};
+
+struct port_lane_tx;
+struct port_lane_rx;
+
+/*
+ * struct port_lanes - see port_lane.c
+ * @on:		may be used
+ * @tx:		by slot of the receiving process
+ * @dirty:	lanes with packets that were not published
+ * @full:	a packet found no room since the last flush
+ * @sockets_due: the next poll looks at the sockets
+ * @skipped:	polls since they were looked at; @recent: see port_lane_sockets_due()
+ */
+struct port_lanes {
+	bool on, full, sockets_due;
+	struct port_lane_tx *tx[TABLE_SLOTS];
+	struct port_lane_tx *dirty;
+	struct port_lane_rx *rx;
+	unsigned int n_rx;
+	unsigned int skipped, recent;
+};
+
+/*
  * struct port_tx - packets on their way out
  * @arena:	packets, one behind the other; all before @end belong to a batch
  * @batch, @n:	what to send, in order
  * @open:	the last batch takes more packets, of @open_route to @open_port
- * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end
+ * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end, or
+ *		in @lane if that is not NULL
+ * @data:	of that packet
+ * @drop:	it will be lost
  * @flip:	bit of that packet to be flipped on its way, -1 for none
  * @too_large:	destination that was told to the owner last
  * @aside:	where the packet is written when it is to be impaired before it gets to
@@ -81,6 +118,9 @@ struct port_tx {
 	uint16_t open_port;
 	struct port_route *route;
 	uint32_t len;
+	struct port_lane_tx *lane;
+	uint8_t *data;
+	bool drop;
 	int32_t flip;
 	struct net_ip too_large;
 	uint8_t *aside;
@@ -119,6 +159,7 @@ struct net_port {
 	uint32_t id_factor[NET_PKT_MAX + 1];
 	struct port_route routes[TX_ROUTES];
 	struct port_tx tx;
+	struct port_lanes lanes;
 	struct impair *impair;
 	struct pcap *pcap;
 	int rx_count;
@@ -145,5 +186,36 @@ void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt);
 
 void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d);
 void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt);
+/* One packet of @len bytes with its ICRC, for this process */
+void port_rx_packet(struct port_rx *rx, uint8_t *data, uint32_t len);
+
+/* --- port_lane.c ------------------------------------------------------------------ */
+
+/* First byte of datagrams about lanes; no opcode, as SWITCH_MAGIC */
+#define PORT_LANE_MAGIC 0xfe
+
+/* The lane that a packet for @qpn takes; NULL: the socket */
+struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
+				    uint32_t qpn);
+/*
+ * Room for a packet of @len bytes without ICRC; NULL: full, with *@drop: and nobody reads
+ */
+uint8_t *port_lane_get(struct net_port *p, struct port_lane_tx *t, uint32_t len,
+		       bool *drop);
+/* It is written, with its ICRC. */
+void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port_route *r,
+		   uint32_t len);
+/* Let the receivers see what was put. -EAGAIN: something found no room */
+int port_lane_flush(struct net_port *p);
+/* A datagram that begins with PORT_LANE_MAGIC */
+void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len);
+/* About @budget packets; how many */
+int port_lane_poll(struct net_port *p, int budget);
+/* Look at the sockets, too? @n: packets that came by lanes */
+bool port_lane_sockets_due(struct net_port *p, int n);
+/* Before sleeping on the sockets. False: there is something to read */
+bool port_lane_arm(struct net_port *p);
+/* Give up the lanes of an address, NULL: all */
+void port_lane_forget(struct net_port *p, const struct port_addr *addr);
 
 #endif

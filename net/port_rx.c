@@ -11,18 +11,6 @@
 #define MIN_LEN	   (ROCE_BTH_LEN + ROCE_ICRC_LEN)
 #define MAD_OFFSET 20 /* BTH and DETH in front of a MAD */
 
-/*
- * struct rx - packets with a common path
- * @len, @prefix: ICRC up to the BTH of packets of that length (with ICRC); 0: none yet
- */
-struct rx {
-	struct net_port *p;
-	const struct net_sock *sk;
-	struct net_path path;
-	uint32_t len;
-	uint32_t prefix;
-};
-
 /* struct seg - one packet with its ICRC; @k: its place in the datagram */
 struct seg {
 	uint8_t *data;
@@ -41,7 +29,7 @@ static uint32_t id_factor(struct net_port *p, uint32_t len)
  * The IPv4 identification that makes the ICRC right, -1 if there is none. The sender
  * numbered its packets as port_tx.c does, or is unknown: icrc.c
  */
-static int32_t icrc_ip_id(struct rx *rx, const struct seg *s)
+static int32_t icrc_ip_id(struct port_rx *rx, const struct seg *s)
 {
 	uint32_t len = s->len - ROCE_ICRC_LEN, prefix, diff;
 	bool v4 = net_ip_is_v4(&rx->path.dst);
@@ -60,7 +48,7 @@ static int32_t icrc_ip_id(struct rx *rx, const struct seg *s)
 	return off < 0 ? -1 : (int32_t)(k ^ (unsigned int)off);
 }
 
-static void finish(struct rx *rx, const struct seg *s)
+static void finish(struct port_rx *rx, const struct seg *s)
 {
 	struct net_rx pkt = {.path = &rx->path,
 			     .local = &rx->sk->local,
@@ -83,7 +71,7 @@ static void finish(struct rx *rx, const struct seg *s)
 }
 
 /* A packet for this process */
-static void deliver(struct rx *rx, const struct seg *s)
+static void deliver(struct port_rx *rx, const struct seg *s)
 {
 	struct impair_pkt pkt;
 
@@ -99,7 +87,7 @@ static void deliver(struct rx *rx, const struct seg *s)
 void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt)
 {
 	const struct net_sock sk = {.local = pkt->local};
-	struct rx rx = {.p = p, .sk = &sk, .path = pkt->path};
+	struct port_rx rx = {.p = p, .sk = &sk, .path = pkt->path};
 	struct seg s = {.data = pkt->data, .len = pkt->len};
 
 	if (pkt->flip >= 0)
@@ -112,7 +100,7 @@ static uint32_t qpn_of(const struct seg *s)
 	return get_be32(s->data + 4) & ROCE_QPN_MASK;
 }
 
-static void rx_own(struct rx *rx, const struct seg *s)
+static void rx_own(struct port_rx *rx, const struct seg *s)
 {
 	uint32_t qpn = qpn_of(s);
 
@@ -122,15 +110,25 @@ static void rx_own(struct rx *rx, const struct seg *s)
 		rx->p->stats.rx_no_owner++;
 }
 
+void port_rx_packet(struct port_rx *rx, uint8_t *data, uint32_t len)
+{
+	struct seg s = {.data = data, .len = len};
+
+	if (len < MIN_LEN || len > NET_PKT_MAX + ROCE_ICRC_LEN)
+		rx->p->stats.rx_malformed++;
+	else
+		rx_own(rx, &s);
+}
+
 /*
  * A packet that the switch sent on; only a process of this user on this address is
  * believed
  */
-static void rx_encap(struct rx *rx, const struct seg *s)
+static void rx_encap(struct port_rx *rx, const struct seg *s)
 {
 	struct net_port *p = rx->p;
 	struct switch_encap e;
-	struct rx inner = {.p = p, .sk = rx->sk};
+	struct port_rx inner = {.p = p, .sk = rx->sk};
 	struct seg is = {s->data + SWITCH_ENCAP_LEN, s->len - SWITCH_ENCAP_LEN, 0};
 
 	if (!switch_encap_read(s->data, s->len, &e) ||
@@ -147,14 +145,14 @@ static void rx_encap(struct rx *rx, const struct seg *s)
 
 /* --- the switch ------------------------------------------------------------------- */
 
-static void forward(struct rx *rx, const struct seg *s, unsigned int slot)
+static void forward(struct port_rx *rx, const struct seg *s, unsigned int slot)
 {
 	struct port_addr *addr = port_addr_find(rx->p, &rx->sk->ip);
 
 	port_tx_forward(rx->p, addr, slot, &rx->path, s->data, s->len);
 }
 
-static void forward_to_all(struct rx *rx, const struct seg *s)
+static void forward_to_all(struct port_rx *rx, const struct seg *s)
 {
 	unsigned int slot;
 
@@ -164,7 +162,7 @@ static void forward_to_all(struct rx *rx, const struct seg *s)
 			forward(rx, s, slot);
 }
 
-static void rx_gsi(struct rx *rx, const struct seg *s)
+static void rx_gsi(struct port_rx *rx, const struct seg *s)
 {
 	struct net_port *p = rx->p;
 	int slot = NET_GSI_ALL;
@@ -181,7 +179,7 @@ static void rx_gsi(struct rx *rx, const struct seg *s)
 		forward(rx, s, (unsigned int)slot);
 }
 
-static void rx_roce(struct rx *rx, const struct seg *s)
+static void rx_roce(struct port_rx *rx, const struct seg *s)
 {
 	uint32_t qpn = qpn_of(s);
 	unsigned int slot = qpn >> TABLE_SLOT_SHIFT;
@@ -198,7 +196,7 @@ static void rx_roce(struct rx *rx, const struct seg *s)
 
 /* --- datagrams -------------------------------------------------------------------- */
 
-static void rx_seg(struct rx *rx, const struct seg *s)
+static void rx_seg(struct port_rx *rx, const struct seg *s)
 {
 	if (s->len < MIN_LEN || s->len > SWITCH_ENCAP_LEN + NET_PKT_MAX + ROCE_ICRC_LEN) {
 		rx->p->stats.rx_malformed++;
@@ -206,6 +204,8 @@ static void rx_seg(struct rx *rx, const struct seg *s)
 	}
 	if (rx->sk->kind == NET_SOCK_OWN && s->data[0] == SWITCH_MAGIC)
 		rx_encap(rx, s);
+	else if (rx->sk->kind == NET_SOCK_OWN && s->data[0] == PORT_LANE_MAGIC)
+		port_lane_ctl(rx, s->data, s->len);
 	else if (s->len > NET_PKT_MAX + ROCE_ICRC_LEN)
 		rx->p->stats.rx_malformed++;
 	else if (rx->sk->kind == NET_SOCK_OWN)
@@ -220,7 +220,7 @@ static void rx_seg(struct rx *rx, const struct seg *s)
 
 void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d)
 {
-	struct rx rx = {
+	struct port_rx rx = {
 	    .p = arg,
 	    .sk = sk,
 	    .path = {.src = d->src,

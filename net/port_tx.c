@@ -21,8 +21,8 @@
  * is a socket with UDP_GRO, has no identifications to see, and accepts any.
  *
  * Where a packet goes: to an address of this host, right to the port of the process that
- * owns the QPN; to QP1 there, to the process that the owner's CM names; else, and when
- * nobody is there, to ROCE_UDP_PORT.
+ * owns the QPN, by a lane if there is one (port_lane.c); to QP1 there, to the process that
+ * the owner's CM names; else, and when nobody is there, to ROCE_UDP_PORT.
  */
 #include <errno.h>
 
@@ -342,20 +342,44 @@ static void put(struct net_port *p, struct port_route *r, uint32_t len)
 
 /* --- entry points ----------------------------------------------------------------- */
 
-uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t len)
+uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t dqpn,
+		    uint32_t len)
 {
-	if (len < ROCE_BTH_LEN || len > NET_PKT_MAX || !make_room(p, len + ROCE_ICRC_LEN))
+	struct port_tx *tx = &p->tx;
+
+	if (len < ROCE_BTH_LEN || len > NET_PKT_MAX)
 		return NULL;
-	p->tx.route = route_find(p, path);
-	p->tx.len = len;
-	return p->tx.aside ? p->tx.aside : p->tx.arena + p->tx.end;
+	tx->route = route_find(p, path);
+	tx->len = len;
+	tx->drop = false;
+	tx->data = NULL;
+	tx->lane = port_lane_find(p, tx->route, dqpn);
+	if (tx->lane)
+		tx->data = port_lane_get(p, tx->lane, len, &tx->drop);
+	if (tx->data || (tx->lane && !tx->drop))
+		return tx->data;
+	tx->lane = NULL;
+	if (!make_room(p, len + ROCE_ICRC_LEN))
+		return NULL;
+	tx->data = tx->aside ? tx->aside : tx->arena + tx->end;
+	return tx->data;
+}
+
+static void put_lane(struct net_port *p)
+{
+	struct port_tx *tx = &p->tx;
+
+	icrc_store(tx->data + tx->len, icrc_of(p, tx->route, tx->data, tx->len, 0));
+	port_lane_put(p, tx->lane, tx->route, tx->len);
 }
 
 void net_tx_put(struct net_port *p)
 {
 	struct impair_pkt pkt;
 
-	if (!p->tx.route->addr) {
+	if (p->tx.lane) {
+		put_lane(p);
+	} else if (!p->tx.route->addr || p->tx.drop) {
 		p->stats.tx_dropped++;
 	} else if (p->tx.aside) {
 		pkt = (struct impair_pkt){
@@ -384,10 +408,13 @@ void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt)
 
 int net_tx_flush(struct net_port *p)
 {
-	if (!p->tx.n)
-		return 0;
-	port_set_now(p);
-	return port_tx_send(p);
+	int ret = port_lane_flush(p), err = 0;
+
+	if (p->tx.n) {
+		port_set_now(p);
+		err = port_tx_send(p);
+	}
+	return ret ? ret : err;
 }
 
 void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int slot,

@@ -19,8 +19,7 @@
 #include <linux/udp.h>
 #include <unistd.h>
 
-#define BUF_BYTES   (8 << 20)
-#define DEFAULT_TTL 64
+#define BUF_BYTES (8 << 20)
 
 socklen_t net_sa_make(union net_sa *sa, const struct net_ip *ip, uint16_t port,
 		      uint32_t ifindex)
@@ -115,8 +114,8 @@ static int setup_v4(const struct net_sock *sk)
 	ret = set_int(sk->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 	if (ret)
 		return ret;
-	set_int(sk->fd, IPPROTO_IP, IP_TTL, DEFAULT_TTL);
-	set_int(sk->fd, IPPROTO_IP, IP_MULTICAST_TTL, DEFAULT_TTL);
+	set_int(sk->fd, IPPROTO_IP, IP_TTL, NET_DEFAULT_TTL);
+	set_int(sk->fd, IPPROTO_IP, IP_MULTICAST_TTL, NET_DEFAULT_TTL);
 	set_int(sk->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	set_int(sk->fd, IPPROTO_IP, IP_RECVTTL, 1);
 	set_int(sk->fd, IPPROTO_IP, IP_RECVTOS, 1);
@@ -133,8 +132,8 @@ static int setup_v6(const struct net_sock *sk)
 		return ret;
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1);
-	set_int(sk->fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, DEFAULT_TTL);
-	set_int(sk->fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, DEFAULT_TTL);
+	set_int(sk->fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, NET_DEFAULT_TTL);
+	set_int(sk->fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, NET_DEFAULT_TTL);
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	/* flow information: traffic class and flow label in one message (linux/in6.h) */
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);

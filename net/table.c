@@ -272,6 +272,12 @@ uint16_t table_port(struct table *t, unsigned int slot, uint64_t now)
 	return port && is_live(t, slot, now) ? port : 0;
 }
 
+uint32_t table_generation(const struct table *t, unsigned int slot)
+{
+	return atomic_load_explicit(&t->sh->slot[slot % TABLE_SLOTS].generation,
+				    memory_order_relaxed);
+}
+
 /* --- registry --------------------------------------------------------------------- */
 
 static struct reg *reg_entry(const struct table *t, uint64_t key, unsigned int i)

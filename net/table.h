@@ -54,6 +54,9 @@ bool table_is_own(const struct table *t, unsigned int slot);
  */
 uint16_t table_port(struct table *t, unsigned int slot, uint64_t now);
 
+/* table_generation - changes when @slot, below TABLE_SLOTS, is leased anew */
+uint32_t table_generation(const struct table *t, unsigned int slot);
+
 /* The registry: see net_registry_claim() and so on in port.h */
 int table_claim(struct table *t, uint64_t key, bool exclusive);
 int table_release(struct table *t, uint64_t key);

@@ -105,11 +105,12 @@ void engine_del_port_sink(struct engine *e, struct engine_port_sink *s)
 
 /* --- what the core asks for ------------------------------------------------------- */
 
-static uint8_t *ops_tx_get(void *arg, const struct net_path *path, uint32_t len)
+static uint8_t *ops_tx_get(void *arg, const struct net_path *path, uint32_t dqpn,
+			   uint32_t len)
 {
 	struct engine_device *d = arg;
 
-	return net_tx_get(d->engine->port, path, len);
+	return net_tx_get(d->engine->port, path, dqpn, len);
 }
 
 static void ops_tx_put(void *arg)
@@ -450,6 +451,7 @@ static int start_layers(struct engine *e, const char **what)
 	    .shm_dir = e->opt.shm_dir[0] ? e->opt.shm_dir : NULL,
 	    .pcap = e->opt.pcap[0] ? e->opt.pcap : NULL,
 	    .impair = e->opt.impair[0] ? e->opt.impair : NULL,
+	    .no_lanes = !e->opt.lanes,
 	    .what = what,
 	};
 	unsigned int i;

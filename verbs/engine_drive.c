@@ -147,6 +147,17 @@ static void timespec_until(uint64_t when, struct timespec *ts)
 	ts->tv_nsec = (long)(left % 1000000000u);
 }
 
+/* False: what may be slept for is there already */
+static bool arm(struct engine *e)
+{
+	bool quiet;
+
+	engine_lock_bare(e);
+	quiet = net_port_arm(e->port);
+	engine_unlock_bare(e);
+	return quiet;
+}
+
 /* Sleep on the sockets, @extra descriptors in front of them; until @when */
 static int sleep_on(struct engine *e, struct pollfd *p, int extra, bool sockets,
 		    uint64_t when)
@@ -156,6 +167,8 @@ static int sleep_on(struct engine *e, struct pollfd *p, int extra, bool sockets,
 	int fds[MAX_FDS];
 	int n = 0, i;
 
+	if (sockets && !arm(e))
+		return 0;
 	if (sockets)
 		n = net_port_wait_fds(e->port, fds, MAX_FDS - extra, &generation);
 	if (n > MAX_FDS - extra)
@@ -291,11 +304,11 @@ static void drain(int fd)
 }
 
 /*
- * One turn of the helper: receive until there is nothing, run timers. The next deadline
+ * One turn of the helper: receive until nothing comes any more, run timers. The next deadline
  */
 static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 {
-	uint64_t deadline, tick, now, last;
+	uint64_t deadline, tick, now, last, spin_until = 0;
 	int n;
 
 	do {
@@ -318,7 +331,11 @@ static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 			deadline = tick;
 		atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
 		pthread_mutex_unlock(&e->lock);
-	} while (n > 0 && !is_yielding(e));
+		if (n > 0)
+			spin_until = now + WAIT_SPIN_NS;
+		else if (now < spin_until)
+			sched_yield();
+	} while (now < spin_until && !is_yielding(e));
 	return deadline;
 }
 

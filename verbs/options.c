@@ -320,12 +320,28 @@ static bool format_max_pages(const struct options *o, char *buf, size_t len)
 	return o->odp.max_pages;
 }
 
-static int parse_uffd(struct options *o, const char *v, char *err, size_t errlen)
+static int parse_yes_no(bool *out, const char *v, char *err, size_t errlen)
 {
 	if (strcmp(v, "yes") && strcmp(v, "no"))
 		return bad(err, errlen, "'%.64s' is neither yes nor no", v);
-	o->odp.uffd = *v == 'y';
+	*out = *v == 'y';
 	return 0;
+}
+
+static int parse_lanes(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return parse_yes_no(&o->lanes, v, err, errlen);
+}
+
+static bool format_lanes(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "no");
+	return !o->lanes;
+}
+
+static int parse_uffd(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return parse_yes_no(&o->odp.uffd, v, err, errlen);
 }
 
 static bool format_uffd(const struct options *o, char *buf, size_t len)
@@ -365,6 +381,11 @@ static const struct row rows[] = {
       "how packets are sent and received"},
      parse_backend,
      format_backend},
+    {{"lanes", "URXE_LANES", "yes|no", NULL, false,
+      "packets to processes of this user on this host through shared\n"
+      "memory (default), or by sockets, as all others"},
+     parse_lanes,
+     format_lanes},
     {{"stats", "URXE_STATS", "text|json:FILE", "text", false,
       "report page faults, prefetches and traffic when a program\n"
       "ends: as a table on stderr, or as JSON in FILE, in which %p\n"
@@ -428,6 +449,7 @@ void options_default(struct options *o)
 	memset(o, 0, sizeof(*o));
 	o->odp.model = ODP_FAULT_SYNC;
 	o->odp.uffd = true;
+	o->lanes = true;
 }
 
 int options_set(struct options *o, const char *name, const char *value, char *err,

@@ -20,6 +20,7 @@
  * DIR/sys
  * @device:	NAME=IFACE pairs; n_devices 0: one per interface that is up, lo first
  * @backend:	"socket", "uring", or empty
+ * @lanes:	packets within the host may take shared memory
  * @odp:	fault model, snapshot, latency ... (odp.script points into @odp_script)
  * @stats:	empty, "text", or "json:FILE"
  * @pcap, @impair: as given, or empty
@@ -33,6 +34,7 @@ struct options {
 	} device[OPTIONS_MAX_DEVICES];
 	unsigned int n_devices;
 	char backend[16];
+	bool lanes;
 	struct odp_config odp;
 	char odp_script[1024];
 	char stats[256];

@@ -334,7 +334,8 @@ static void unblock(struct sim_world *w, void *arg, uint64_t val)
 	sim_host_work(h);
 }
 
-static uint8_t *op_tx_get(void *arg, const struct net_path *path, uint32_t len)
+static uint8_t *op_tx_get(void *arg, const struct net_path *path, uint32_t dqpn,
+			  uint32_t len)
 {
 	struct sim_host *h = arg;
 	struct sim_world *w = h->w;

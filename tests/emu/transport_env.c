@@ -156,7 +156,8 @@ static struct side *peer_of(struct side *s)
 	return s == &env.a ? &env.b : &env.a;
 }
 
-static uint8_t *tx_get(void *arg, const struct net_path *path, uint32_t len)
+static uint8_t *tx_get(void *arg, const struct net_path *path, uint32_t dqpn,
+		       uint32_t len)
 {
 	struct packet *p = &queue[q_tail % QUEUE];
 

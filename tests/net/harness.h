@@ -143,7 +143,14 @@ static inline void h_open_cfg(struct h_node *n, const char *ip, const char *ifna
 	ck_assert_int_eq(net_port_qpn_lease(n->port, &n->base, &n->count), 0);
 }
 
+/* With sockets alone, unless URXE_TEST_LANES is set */
 static inline void h_open(struct h_node *n, const char *ip)
+{
+	h_open_cfg(n, ip, "lo",
+		   &(struct net_port_cfg){.no_lanes = !getenv("URXE_TEST_LANES")});
+}
+
+static inline void h_open_lanes(struct h_node *n, const char *ip)
 {
 	h_open_cfg(n, ip, "lo", &(struct net_port_cfg){.ops = NULL});
 }
@@ -175,7 +182,7 @@ static inline uint32_t h_build(uint8_t *p, uint32_t dqpn, uint32_t number, uint3
 static inline bool h_try_send_path(struct h_node *n, const struct net_path *path,
 				   uint32_t dqpn, uint32_t number, uint32_t len)
 {
-	uint8_t *p = net_tx_get(n->port, path, H_HDR + len + (-len & 3));
+	uint8_t *p = net_tx_get(n->port, path, dqpn, H_HDR + len + (-len & 3));
 
 	if (!p)
 		return false;

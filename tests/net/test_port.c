@@ -125,8 +125,8 @@ START_TEST(limits_of_tx_get)
 
 	h_open(&a, "127.77.0.1");
 	path = (struct net_path){.src = a.ip, .dst = a.ip};
-	ck_assert_ptr_null(net_tx_get(a.port, &path, NET_PKT_MAX + 1));
-	ck_assert_ptr_null(net_tx_get(a.port, &path, ROCE_BTH_LEN - 1));
+	ck_assert_ptr_null(net_tx_get(a.port, &path, 1, NET_PKT_MAX + 1));
+	ck_assert_ptr_null(net_tx_get(a.port, &path, 1, ROCE_BTH_LEN - 1));
 	/* an address that is not ours: nothing leaves */
 	path.src = h_ip("127.77.0.9");
 	ck_assert(h_try_send_path(&a, &path, a.base, 1, 64));

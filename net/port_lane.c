@@ -1,0 +1,471 @@
+/*
+ * port_lane.c - which packets go by a lane instead of a socket, and how lanes come to be.
+ *
+ * Theory of operation
+ *
+ * Packets between two processes of one user on one host begin on the socket, as all do.
+ * After OFFER_AFTER of them to one process the sender makes a lane, and tells where it is
+ * in a datagram to that process's own port (an offer). The receiver believes what the
+ * kernel says about the datagram, the address and the port it came from, and the table,
+ * which knows whose port that is; so a packet from the lane has the same path as one from
+ * the socket. If it can attach (same user, same PID namespace, no capture or impairment on
+ * its side), the sender goes over to the lane, for good: until one of both is gone or the
+ * address is.
+ *
+ * Order: what the sender had sent before is in the receiver's socket buffer when the first
+ * packet of the lane is seen, so the receiver empties its sockets once at that moment.
+ *
+ * A packet on a lane is the packet that would be on the wire, headers and ICRC, and passes
+ * the same checks. When the lane is full, the sender's transmit path is, too, as long as
+ * the receiver goes on reading; a receiver that does not read loses packets, as with a
+ * socket buffer, so that it cannot hold up what is for others.
+ *
+ * A receiver that is about to sleep arms its lanes; who then publishes sends a datagram
+ * that says nothing (a kick), and which wakes it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "net/bytes.h"
+#include "net/lane.h"
+#include "net/port_internal.h"
+
+#define OFFER_AFTER 32		 /* packets */
+#define ANSWER_NS   250000000ull /* after that nobody will attach */
+#define PATIENCE_NS                                                                      \
+	8000000ull	    /* a full lane that is not read for so long loses packets */
+#define PUBLISH_BYTES 16384 /* the receiver begins while the sender goes on */
+#define CONSUME_PKTS  8	    /* how often the sender is told of room */
+
+#define POLL_PKTS    8	 /* of one lane in one poll: acknowledges must not wait for all */
+#define LANES_MAX    256 /* that a process attaches to */
+#define SOCKET_POLLS 8	 /* polls per look at the sockets, while packets come by lanes */
+#define RECENT_POLLS 256 /* polls without such packets, after which that is over */
+
+#define CTL_LEN	  32
+#define CTL_OFFER 1
+#define CTL_KICK  2
+
+enum lane_state {
+	LANE_COUNTING, /* not worth it yet */
+	LANE_OFFERED,
+	LANE_OPEN,
+	LANE_NONE, /* cannot be had */
+};
+
+/*
+ * struct port_lane_tx - packets from @src to @dst for the process in @slot
+ * @generation:	of the slot: the process
+ * @count:	LANE_COUNTING: packets so far
+ * @lane, @fd:	from LANE_OFFERED on; @fd -1 from LANE_OPEN on
+ * @since:	LANE_OFFERED: when that was; LANE_OPEN: when it was found full, at @stuck
+ */
+struct port_lane_tx {
+	struct port_lane_tx *next, *next_dirty;
+	struct port_addr *addr;
+	struct net_ip src, dst;
+	unsigned int slot;
+	uint32_t generation;
+	uint16_t dport;
+	enum lane_state state;
+	unsigned int count;
+	struct lane *lane;
+	int fd;
+	uint64_t since, stuck;
+	bool dirty;
+};
+
+/*
+ * struct port_lane_rx - packets from the process in @slot; rx.path is that of all
+ * @settled:	what came by the socket before has been read
+ */
+struct port_lane_rx {
+	struct port_lane_rx *next;
+	struct lane *lane;
+	struct port_rx rx;
+	unsigned int slot;
+	uint32_t generation;
+	bool settled;
+};
+
+/* --- datagrams between ports ------------------------------------------------------ */
+
+static void send_ctl(struct net_port *p, struct port_lane_tx *t, uint8_t *ctl)
+{
+	struct net_batch b = {.sk = &t->addr->own, .data = ctl, .len = CTL_LEN};
+
+	b.seg = CTL_LEN;
+	b.n = 1;
+	net_sa_make(&b.dst, &t->dst, t->dport, t->addr->ifindex);
+	p->be_ops->send(p->be, &b, 1);
+}
+
+static void offer(struct net_port *p, struct port_lane_tx *t)
+{
+	uint8_t ctl[CTL_LEN] = {PORT_LANE_MAGIC, CTL_OFFER};
+	uint64_t nonce;
+
+	t->state = LANE_NONE;
+	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce) ||
+	    lane_create(nonce, &t->lane, &t->fd))
+		return;
+	t->state = LANE_OFFERED;
+	t->since = p->now;
+	put_be32(ctl + 4, p->slot);
+	put_be32(ctl + 8, (uint32_t)getpid());
+	put_be32(ctl + 12, (uint32_t)t->fd);
+	memcpy(ctl + 16, &nonce, sizeof(nonce));
+	send_ctl(p, t, ctl);
+}
+
+static void kick(struct net_port *p, struct port_lane_tx *t)
+{
+	uint8_t ctl[CTL_LEN] = {PORT_LANE_MAGIC, CTL_KICK};
+
+	send_ctl(p, t, ctl);
+}
+
+/* --- sending ---------------------------------------------------------------------- */
+
+static void close_tx(struct net_port *p, struct port_lane_tx *t)
+{
+	struct port_lane_tx **link;
+
+	for (link = &p->lanes.dirty; *link; link = &(*link)->next_dirty) {
+		if (*link != t)
+			continue;
+		*link = t->next_dirty;
+		break;
+	}
+	t->dirty = false;
+	if (t->lane)
+		lane_close(t->lane);
+	if (t->fd >= 0)
+		close(t->fd);
+	t->lane = NULL;
+	t->fd = -1;
+	t->state = LANE_COUNTING;
+	t->count = 0;
+}
+
+static struct port_lane_tx *find_tx(struct net_port *p, struct port_route *r,
+				    unsigned int slot)
+{
+	struct port_lane_tx *t;
+
+	for (t = p->lanes.tx[slot]; t; t = t->next)
+		if (net_ip_eq(&t->dst, &r->path.dst) && net_ip_eq(&t->src, &r->path.src))
+			return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->addr = r->addr;
+	t->src = r->path.src;
+	t->dst = r->path.dst;
+	t->slot = slot;
+	t->fd = -1;
+	t->next = p->lanes.tx[slot];
+	p->lanes.tx[slot] = t;
+	return t;
+}
+
+/* Is it still the process that the lane goes to? */
+static bool same_process(struct net_port *p, struct port_lane_tx *t)
+{
+	uint32_t generation = table_generation(p->table, t->slot);
+	uint16_t port = table_port(p->table, t->slot, p->now);
+
+	if (port && generation == t->generation)
+		return true;
+	close_tx(p, t);
+	t->generation = generation;
+	t->dport = port;
+	return port;
+}
+
+/* The offer: has it been taken? What was put before must be out before the lane is used */
+static void look_at_offer(struct net_port *p, struct port_lane_tx *t)
+{
+	if (lane_attached(t->lane)) {
+		if (port_tx_send(p))
+			return;
+		t->state = LANE_OPEN;
+		t->since = 0;
+	} else if (p->now - t->since > ANSWER_NS) {
+		close_tx(p, t);
+		t->state = LANE_NONE;
+	}
+	if (t->state != LANE_OFFERED && t->fd >= 0) {
+		close(t->fd);
+		t->fd = -1;
+	}
+}
+
+struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
+				    uint32_t qpn)
+{
+	unsigned int slot = qpn >> TABLE_SLOT_SHIFT;
+	struct port_lane_tx *t;
+
+	if (!p->lanes.on || !r->local || !r->addr || !slot || slot >= TABLE_SLOTS ||
+	    qpn == ROCE_QPN_MULTICAST)
+		return NULL;
+	t = find_tx(p, r, slot);
+	if (!t || !same_process(p, t))
+		return NULL;
+	if (t->state == LANE_COUNTING && ++t->count == OFFER_AFTER)
+		offer(p, t);
+	else if (t->state == LANE_OFFERED)
+		look_at_offer(p, t);
+	return t->state == LANE_OPEN ? t : NULL;
+}
+
+/*
+ * No room. *@drop: the packet is lost, instead of being tried again, because nobody reads
+ */
+static void found_full(struct net_port *p, struct port_lane_tx *t, bool *drop)
+{
+	uint64_t progress = lane_progress(t->lane);
+
+	if (progress != t->stuck || !t->since) {
+		t->stuck = progress;
+		t->since = p->now;
+	}
+	*drop = p->now - t->since > PATIENCE_NS;
+	p->lanes.full |= !*drop;
+}
+
+uint8_t *port_lane_get(struct net_port *p, struct port_lane_tx *t, uint32_t len,
+		       bool *drop)
+{
+	uint8_t *data = lane_reserve(t->lane, len + ROCE_ICRC_LEN);
+
+	*drop = false;
+	if (data)
+		return data;
+	port_lane_flush(p);
+	data = lane_reserve(t->lane, len + ROCE_ICRC_LEN);
+	if (!data)
+		found_full(p, t, drop);
+	return data;
+}
+
+static void publish(struct net_port *p, struct port_lane_tx *t)
+{
+	if (lane_publish(t->lane))
+		kick(p, t);
+}
+
+void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port_route *r,
+		   uint32_t len)
+{
+	lane_commit(t->lane, len + ROCE_ICRC_LEN, r->path.tclass,
+		    r->path.ttl ? r->path.ttl : NET_DEFAULT_TTL);
+	p->stats.tx_pkts++;
+	p->stats.tx_bytes += len + ROCE_ICRC_LEN;
+	p->stats.tx_lane_pkts++;
+	if (lane_pending(t->lane) >= PUBLISH_BYTES)
+		publish(p, t);
+	if (t->dirty)
+		return;
+	t->dirty = true;
+	t->next_dirty = p->lanes.dirty;
+	p->lanes.dirty = t;
+}
+
+int port_lane_flush(struct net_port *p)
+{
+	struct port_lane_tx *t;
+	bool full = p->lanes.full;
+
+	while ((t = p->lanes.dirty)) {
+		p->lanes.dirty = t->next_dirty;
+		t->dirty = false;
+		publish(p, t);
+	}
+	p->lanes.full = false;
+	return full ? -EAGAIN : 0;
+}
+
+/* --- receiving -------------------------------------------------------------------- */
+
+static void close_rx(struct net_port *p, struct port_lane_rx **link)
+{
+	struct port_lane_rx *l = *link;
+
+	*link = l->next;
+	lane_close(l->lane);
+	free(l);
+	p->lanes.n_rx--;
+}
+
+/* Those of processes that are gone, and have been read to the end */
+static void sweep(struct net_port *p)
+{
+	struct port_lane_rx **link = &p->lanes.rx, *l;
+
+	while ((l = *link)) {
+		if ((table_generation(p->table, l->slot) != l->generation ||
+		     !table_port(p->table, l->slot, p->now)) &&
+		    !lane_has(l->lane))
+			close_rx(p, link);
+		else
+			link = &l->next;
+	}
+}
+
+/* @rx: the path of the offer; @ctl: CTL_LEN bytes */
+static void attach(struct port_rx *rx, const uint8_t *ctl)
+{
+	struct net_port *p = rx->p;
+	struct port_lane_rx *l;
+	uint64_t nonce;
+
+	sweep(p);
+	if (!p->lanes.on || p->lanes.n_rx >= LANES_MAX)
+		return;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return;
+	memcpy(&nonce, ctl + 16, sizeof(nonce));
+	if (lane_attach((pid_t)get_be32(ctl + 8), (int)get_be32(ctl + 12), nonce,
+			&l->lane)) {
+		free(l);
+		return;
+	}
+	l->slot = get_be32(ctl + 4);
+	l->generation = table_generation(p->table, l->slot);
+	l->rx = *rx;
+	l->rx.len = 0;
+	l->rx.path.flow = 0;
+	l->next = p->lanes.rx;
+	p->lanes.rx = l;
+	p->lanes.n_rx++;
+}
+
+void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len)
+{
+	struct net_port *p = rx->p;
+
+	/* from the process that it says, on this host: the kernel and the table know */
+	if (len != CTL_LEN || !hostaddr_has(&p->host, &rx->path.src) ||
+	    (data[1] == CTL_OFFER &&
+	     table_port(p->table, get_be32(data + 4), p->now) != rx->path.sport)) {
+		p->stats.rx_malformed++;
+		return;
+	}
+	if (data[1] == CTL_OFFER)
+		attach(rx, data);
+}
+
+/* What the sender sent by the socket, before it had the lane, comes first */
+static void settle(struct net_port *p, struct port_lane_rx *l)
+{
+	int quiet = 0, tries;
+
+	/* sockets that were silent are looked at by every fourth poll */
+	for (tries = 0; tries < 1000 && quiet < 5; tries++)
+		quiet = p->be_ops->poll(p->be, 256, port_rx, p) ? 0 : quiet + 1;
+	l->settled = true;
+}
+
+/* How many packets, or -EPROTO */
+static int read_lane(struct port_lane_rx *l, int budget)
+{
+	struct lane_packet pkt;
+	int ret = 0, n = 0;
+
+	while (n < budget && (ret = lane_next(l->lane, &pkt)) > 0) {
+		l->rx.path.tclass = pkt.tclass;
+		l->rx.path.ttl = pkt.ttl;
+		port_rx_packet(&l->rx, pkt.data, pkt.len);
+		if (++n % CONSUME_PKTS == 0)
+			lane_consumed(l->lane);
+	}
+	if (n % CONSUME_PKTS)
+		lane_consumed(l->lane);
+	return ret < 0 ? ret : n;
+}
+
+int port_lane_poll(struct net_port *p, int budget)
+{
+	struct port_lane_rx **link = &p->lanes.rx, *l;
+	int n = 0, ret;
+
+	while ((l = *link) && n < budget) {
+		link = &l->next;
+		if (!lane_has(l->lane))
+			continue;
+		if (!l->settled)
+			settle(p, l);
+		ret = read_lane(l, budget - n < POLL_PKTS ? budget - n : POLL_PKTS);
+		if (ret >= 0) {
+			n += ret;
+			continue;
+		}
+		p->stats.rx_malformed++;
+		/* settle() may have attached others in front */
+		for (link = &p->lanes.rx; *link != l; link = &(*link)->next)
+			;
+		close_rx(p, link);
+	}
+	return n;
+}
+
+/* Of @n packets by lanes: a conversation by lanes need not look at the sockets each time */
+bool port_lane_sockets_due(struct net_port *p, int n)
+{
+	struct port_lanes *l = &p->lanes;
+
+	if (n)
+		l->recent = RECENT_POLLS;
+	else if (l->recent)
+		l->recent--;
+	if (l->recent && !l->sockets_due && ++l->skipped < SOCKET_POLLS)
+		return false;
+	l->skipped = 0;
+	l->sockets_due = false;
+	return true;
+}
+
+bool port_lane_arm(struct net_port *p)
+{
+	struct port_lane_rx *l;
+	bool quiet = true;
+
+	for (l = p->lanes.rx; l; l = l->next)
+		quiet &= lane_arm(l->lane);
+	p->lanes.sockets_due = true; /* that is where a kick comes */
+	return quiet;
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+void port_lane_forget(struct net_port *p, const struct port_addr *addr)
+{
+	struct port_lane_rx **rx = &p->lanes.rx;
+	struct port_lane_tx **tx, *t;
+	unsigned int slot;
+
+	while (*rx) {
+		if (!addr || (*rx)->rx.sk == &addr->own)
+			close_rx(p, rx);
+		else
+			rx = &(*rx)->next;
+	}
+	for (slot = 0; slot < TABLE_SLOTS; slot++) {
+		tx = &p->lanes.tx[slot];
+		while ((t = *tx)) {
+			if (addr && t->addr != addr) {
+				tx = &t->next;
+				continue;
+			}
+			*tx = t->next;
+			close_tx(p, t);
+			free(t);
+		}
+	}
+}

@@ -1,0 +1,308 @@
+/*
+ * Description: the ring of a lane, both ends in one process.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "net/lane.h"
+
+#define NONCE 0x1122334455667788ull
+
+static struct lane *out, *in;
+static uint8_t *ring; /* what another process could do to it */
+
+static void setup(void)
+{
+	int fd;
+
+	ck_assert_int_eq(lane_create(NONCE, &out, &fd), 0);
+	ck_assert(!lane_attached(out));
+	ck_assert_int_eq(lane_attach(getpid(), fd, NONCE, &in), 0);
+	ck_assert(lane_attached(out));
+	ring = mmap(NULL, 4096 + LANE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(ring, MAP_FAILED);
+	close(fd);
+}
+
+static void teardown(void)
+{
+	lane_close(out);
+	if (in)
+		lane_close(in);
+	munmap(ring, 4096 + LANE_BYTES);
+}
+
+static bool put(uint32_t number, uint32_t len)
+{
+	uint8_t *p = lane_reserve(out, len);
+
+	if (!p)
+		return false;
+	memset(p, (int)number, len);
+	memcpy(p, &number, 4);
+	lane_commit(out, len, (uint8_t)number, 64);
+	return true;
+}
+
+static void expect(uint32_t number, uint32_t len)
+{
+	struct lane_packet p;
+	uint32_t got, i;
+
+	ck_assert_int_eq(lane_next(in, &p), 1);
+	ck_assert_uint_eq(p.len, len);
+	ck_assert_uint_eq(p.tclass, number & 0xff);
+	memcpy(&got, p.data, 4);
+	ck_assert_uint_eq(got, number);
+	for (i = 4; i < len; i++)
+		ck_assert_uint_eq(p.data[i], number & 0xff);
+}
+
+static void expect_none(void)
+{
+	struct lane_packet p;
+
+	ck_assert_int_eq(lane_next(in, &p), 0);
+	ck_assert(!lane_has(in));
+}
+
+START_TEST(packets_of_all_sizes_pass_in_order_many_times_around)
+{
+	uint32_t i, len, next = 0;
+
+	for (i = 0; i < 6000; i++) {
+		len = 4 + i * 37 % (LANE_PACKET_MAX - 3);
+		ck_assert(put(i, len));
+		lane_publish(out);
+		if (i % 7 == 6) {
+			for (; next <= i; next++)
+				expect(next, 4 + next * 37 % (LANE_PACKET_MAX - 3));
+			lane_consumed(in);
+		}
+	}
+}
+END_TEST
+
+START_TEST(what_is_not_published_is_not_seen)
+{
+	ck_assert(put(1, 100));
+	ck_assert_uint_ge(lane_pending(out), 100);
+	expect_none();
+	lane_publish(out);
+	ck_assert_uint_eq(lane_pending(out), 0);
+	expect(1, 100);
+	expect_none();
+}
+END_TEST
+
+START_TEST(what_is_not_committed_is_forgotten)
+{
+	ck_assert_ptr_nonnull(lane_reserve(out, 4000));
+	ck_assert(put(2, 50));
+	lane_publish(out);
+	expect(2, 50);
+	expect_none();
+}
+END_TEST
+
+START_TEST(a_full_ring_takes_no_more_until_it_is_read)
+{
+	uint32_t n = 0, i;
+
+	while (put(n, 4096))
+		n++;
+	ck_assert_uint_ge(n, LANE_BYTES / 4096 / 2);
+	ck_assert_uint_lt(n, LANE_BYTES / 4096);
+	lane_publish(out);
+	for (i = 0; i < n; i++)
+		expect(i, 4096);
+	ck_assert(!put(n, 4096));
+	lane_consumed(in);
+	ck_assert_uint_gt(lane_progress(out), n * 4096ull);
+	ck_assert(put(n, 4096));
+	lane_publish(out);
+	expect(n, 4096);
+	expect_none();
+}
+END_TEST
+
+START_TEST(a_packet_that_is_too_large_is_refused)
+{
+	ck_assert_ptr_null(lane_reserve(out, LANE_PACKET_MAX + 1));
+	ck_assert_ptr_null(lane_reserve(out, UINT32_MAX));
+	ck_assert_ptr_nonnull(lane_reserve(out, LANE_PACKET_MAX));
+}
+END_TEST
+
+START_TEST(a_conversation_of_small_messages_uses_little_memory)
+{
+	unsigned char resident[1 + LANE_BYTES / 4096];
+	unsigned int i, pages = 0;
+
+	for (i = 0; i < 100000; i++) {
+		ck_assert(put(i, 64));
+		lane_publish(out);
+		expect(i, 64);
+		lane_consumed(in);
+	}
+	ck_assert_int_eq(mincore(ring, 4096 + LANE_BYTES, resident), 0);
+	for (i = 0; i < sizeof(resident); i++)
+		pages += resident[i] & 1;
+	ck_assert_uint_le(pages, 20);
+}
+END_TEST
+
+START_TEST(who_sleeps_is_woken_once)
+{
+	ck_assert(put(1, 64));
+	ck_assert(!lane_publish(out));
+	ck_assert(!lane_arm(in)); /* there is something: no sleep */
+	expect(1, 64);
+	ck_assert(lane_arm(in));
+	ck_assert(!lane_publish(out)); /* nothing new */
+	ck_assert(put(2, 64));
+	ck_assert(lane_publish(out));
+	ck_assert(put(3, 64));
+	ck_assert(!lane_publish(out));
+	expect(2, 64);
+	expect(3, 64);
+}
+END_TEST
+
+START_TEST(nonsense_from_the_producer_is_noticed)
+{
+	static const uint32_t lens[] = {LANE_PACKET_MAX + 1, 0x7fffffff, UINT32_MAX,
+					5000};
+	struct lane_packet p;
+	uint32_t len = lens[_i];
+
+	ck_assert(put(1, 64));
+	lane_publish(out);
+	memcpy(ring + 4096, &len, 4);
+	ck_assert_int_lt(lane_next(in, &p), 0);
+}
+END_TEST
+
+START_TEST(indexes_out_of_bounds_are_noticed)
+{
+	static const uint64_t heads[] = {LANE_BYTES + 64, UINT64_MAX & ~63ull, 17,
+					 1ull << 40};
+	struct lane_packet p;
+
+	/* struct shared: the head has the second cache line */
+	memcpy(ring + 64, &heads[_i], 8);
+	ck_assert_int_lt(lane_next(in, &p), 0);
+}
+END_TEST
+
+START_TEST(a_consumer_that_claims_to_have_read_the_future_gets_nothing_for_it)
+{
+	uint64_t tail = 1ull << 40;
+	uint32_t n;
+
+	memcpy(ring + 128, &tail, 8);
+	for (n = 0; n < 2 * LANE_BYTES / 4096 && put(n, 4096); n++)
+		lane_publish(out);
+	ck_assert_uint_lt(n, LANE_BYTES / 4096);
+}
+END_TEST
+
+START_TEST(random_damage_does_no_harm)
+{
+	struct lane_packet p;
+	unsigned int i, k;
+	int ret;
+
+	srand((unsigned int)_i);
+	for (i = 0; i < 200; i++) {
+		for (k = 0; k < 20; k++)
+			put(k, 4 + (uint32_t)rand() % 4096);
+		lane_publish(out);
+		for (k = 0; k < 8; k++)
+			ring[4096 + rand() % LANE_BYTES] = (uint8_t)rand();
+		while ((ret = lane_next(in, &p)) > 0) {
+			ck_assert_ptr_nonnull(p.data);
+			ck_assert_uint_le(p.len, LANE_PACKET_MAX);
+			p.data[p.len - 1] ^= 1; /* inside of the mapping */
+		}
+		if (ret < 0)
+			return;
+		lane_consumed(in);
+	}
+}
+END_TEST
+
+START_TEST(what_is_no_lane_is_not_attached)
+{
+	struct lane *l, *other;
+	int fd, plain;
+
+	ck_assert_int_eq(lane_create(NONCE + 1, &other, &fd), 0);
+	ck_assert_int_lt(lane_attach(getpid(), fd, NONCE, &l), 0);
+	ck_assert_int_lt(lane_attach(getpid(), 0x7ffffff0, NONCE, &l), 0);
+	ck_assert_int_lt(lane_attach(getpid(), -1, NONCE, &l), 0);
+	ck_assert_int_lt(lane_attach(0x7fffff00, fd, NONCE + 1, &l), 0);
+	/* the right size, but it could shrink under us */
+	plain = memfd_create("plain", 0);
+	ck_assert_int_eq(ftruncate(plain, 4096 + LANE_BYTES), 0);
+	ck_assert_int_lt(lane_attach(getpid(), plain, NONCE, &l), 0);
+	close(plain);
+	plain = open("/dev/null", O_RDWR);
+	ck_assert_int_lt(lane_attach(getpid(), plain, NONCE, &l), 0);
+	close(plain);
+	ck_assert_int_eq(lane_attach(getpid(), fd, NONCE + 1, &l), 0);
+	/* one consumer is enough */
+	lane_close(l);
+	ck_assert_int_lt(lane_attach(getpid(), fd, NONCE + 1, &l), 0);
+	close(fd);
+	lane_close(other);
+}
+END_TEST
+
+START_TEST(the_file_cannot_shrink)
+{
+	struct lane *l;
+	int fd;
+
+	ck_assert_int_eq(lane_create(NONCE, &l, &fd), 0);
+	ck_assert_int_lt(ftruncate(fd, 0), 0);
+	ck_assert_int_lt(ftruncate(fd, 1 << 30), 0);
+	close(fd);
+	lane_close(l);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("lane");
+	TCase *t = tcase_create("lane");
+	SRunner *r;
+	int failed;
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, packets_of_all_sizes_pass_in_order_many_times_around);
+	tcase_add_test(t, what_is_not_published_is_not_seen);
+	tcase_add_test(t, what_is_not_committed_is_forgotten);
+	tcase_add_test(t, a_full_ring_takes_no_more_until_it_is_read);
+	tcase_add_test(t, a_packet_that_is_too_large_is_refused);
+	tcase_add_test(t, a_conversation_of_small_messages_uses_little_memory);
+	tcase_add_test(t, who_sleeps_is_woken_once);
+	tcase_add_loop_test(t, nonsense_from_the_producer_is_noticed, 0, 4);
+	tcase_add_loop_test(t, indexes_out_of_bounds_are_noticed, 0, 4);
+	tcase_add_test(
+	    t, a_consumer_that_claims_to_have_read_the_future_gets_nothing_for_it);
+	tcase_add_loop_test(t, random_damage_does_no_harm, 1, 50);
+	tcase_add_test(t, what_is_no_lane_is_not_attached);
+	tcase_add_test(t, the_file_cannot_shrink);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,360 @@
+/*
+ * Description: when ports use lanes, and that nobody can tell but by the speed.
+ */
+#include "tests/net/harness.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "net/port_internal.h"
+
+#define IP_A "127.77.9.1"
+#define IP_B "127.77.9.2"
+#define MANY 2000
+
+static void setup(void)
+{
+	h_shm();
+}
+
+static void teardown(void)
+{
+	h_shm_remove();
+}
+
+/* Send one packet; the receiver reads now and then */
+static void send_one(struct h_node *a, struct h_node *b, uint32_t number, uint32_t len)
+{
+	struct net_path path = {.src = a->ip, .dst = b->ip};
+	uint64_t end = h_now() + 2000000000ull;
+
+	while (!h_try_send_path(a, &path, b->base, number, len) && h_now() < end) {
+		net_tx_flush(a->port);
+		net_port_poll(b->port, 64);
+	}
+	if (number % 16)
+		return;
+	net_tx_flush(a->port);
+	net_port_poll(b->port, 64);
+}
+
+static void converse(struct h_node *a, struct h_node *b, uint32_t from, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = from; i < from + n; i++)
+		send_one(a, b, i, 4 + i % 4000);
+	net_tx_flush(a->port);
+	usleep(100);
+	net_port_tick(a->port, h_now());
+	h_wait(b, b->rx > from + n ? b->rx : from + n);
+	ck_assert_uint_eq(b->last_number, from + n - 1);
+	for (i = from; i < from + n; i++)
+		ck_assert_uint_eq(b->seen[i], 1);
+}
+
+START_TEST(a_conversation_goes_over_to_a_lane_and_keeps_its_order)
+{
+	struct h_node a, b;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	converse(&a, &b, 0, MANY);
+	ck_assert_uint_gt(h_stats(&a).tx_lane_pkts, MANY / 2);
+	ck_assert_uint_lt(h_stats(&a).tx_lane_pkts, MANY);
+	ck_assert_uint_eq(h_stats(&a).tx_pkts, MANY);
+	ck_assert_uint_eq(h_stats(&b).rx_pkts, MANY);
+	ck_assert_uint_eq(h_stats(&b).rx_bytes, h_stats(&a).tx_bytes);
+	ck_assert_uint_eq(h_stats(&b).rx_bad_icrc + h_stats(&b).rx_malformed, 0);
+	/* and the other way */
+	converse(&b, &a, 0, MANY);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+START_TEST(the_path_is_that_of_the_socket)
+{
+	struct net_path path, by_socket;
+	struct h_node a, b;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	path = (struct net_path){.src = a.ip, .dst = b.ip, .tclass = 0x68, .ttl = 9};
+	ck_assert(h_try_send_path(&a, &path, b.base, 0, 64));
+	net_tx_flush(a.port);
+	h_wait(&b, 1);
+	by_socket = b.last_path;
+	converse(&a, &b, 1, MANY);
+	ck_assert_uint_eq(b.last_path.ttl, 64);
+	ck_assert(h_try_send_path(&a, &path, b.base, MANY + 1, 64));
+	net_tx_flush(a.port);
+	h_wait(&b, MANY + 2);
+	ck_assert(net_ip_eq(&b.last_path.src, &by_socket.src));
+	ck_assert(net_ip_eq(&b.last_path.dst, &by_socket.dst));
+	ck_assert_uint_eq(b.last_path.sport, by_socket.sport);
+	ck_assert_uint_eq(b.last_path.tclass, by_socket.tclass);
+	ck_assert_uint_eq(b.last_path.ttl, by_socket.ttl);
+	ck_assert(net_ip_eq(&b.last_local, &b.ip));
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+START_TEST(a_process_has_a_lane_to_itself)
+{
+	struct h_node a;
+
+	h_open_lanes(&a, IP_A);
+	converse(&a, &a, 0, MANY);
+	ck_assert_uint_gt(h_stats(&a).tx_lane_pkts, MANY / 2);
+	h_close(&a);
+}
+END_TEST
+
+/* Who wants to see or spoil the packets, or said no, gets them by the socket. */
+START_TEST(no_lane_where_one_side_does_not_want_it)
+{
+	static const struct net_port_cfg how[] = {
+	    {.no_lanes = true}, {.impair = "delay=1us"}, {.pcap = "/dev/null"}};
+	struct h_node a, b;
+
+	h_open_cfg(&a, IP_A, "lo", &(struct net_port_cfg){.no_lanes = false});
+	h_open_cfg(&b, IP_B, "lo", &how[_i]);
+	converse(&a, &b, 0, 500);
+	ck_assert_uint_eq(h_stats(&a).tx_lane_pkts, 0);
+	converse(&b, &a, 0, 500);
+	ck_assert_uint_eq(h_stats(&b).tx_lane_pkts, 0);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+START_TEST(who_sleeps_is_woken_by_its_descriptor)
+{
+	struct pollfd fd = {.events = POLLIN};
+	struct h_node a, b;
+	uint32_t generation, i;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	converse(&a, &b, 0, MANY);
+	ck_assert_int_eq(net_port_wait_fds(b.port, &fd.fd, 1, &generation), 1);
+	for (i = MANY; i < MANY + 50; i++) {
+		while (net_port_poll(b.port, 64) || poll(&fd, 1, 0))
+			;
+		ck_assert(net_port_arm(b.port));
+		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		h_send(&a, &b.ip, b.base, i, 64);
+		net_tx_flush(a.port);
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		ck_assert_int_eq(net_port_poll(b.port, 64), 1);
+		ck_assert_uint_eq(b.last_number, i);
+	}
+	/* what is there already is told at once */
+	h_send(&a, &b.ip, b.base, i, 64);
+	net_tx_flush(a.port);
+	ck_assert(!net_port_arm(b.port));
+	h_wait(&b, MANY + 51);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+START_TEST(one_that_does_not_read_does_not_hold_up_others)
+{
+	struct net_path path;
+	struct h_node a, b, c;
+	uint64_t end;
+	uint32_t i;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	h_open_lanes(&c, "127.77.9.3");
+	converse(&a, &b, 0, MANY);
+	path = (struct net_path){.src = a.ip, .dst = b.ip};
+	/* as much as the lane takes, then it is full for a while, then packets are lost */
+	for (i = 0; h_try_send_path(&a, &path, b.base, MANY + i, 4096); i++)
+		ck_assert_uint_lt(i, 1000);
+	ck_assert_int_eq(net_tx_flush(a.port), -EAGAIN);
+	end = h_now() + 2000000000ull;
+	while (!h_try_send_path(&a, &path, b.base, MANY + i, 4096) && h_now() < end) {
+		usleep(1000);
+		net_port_tick(a.port, h_now());
+	}
+	ck_assert_uint_eq(h_stats(&a).tx_dropped, 1);
+	ck_assert_int_eq(net_tx_flush(a.port), 0);
+	h_send(&a, &c.ip, c.base, 7, 64);
+	net_tx_flush(a.port);
+	h_wait(&c, 1);
+	/* when it reads again, it gets what the lane has, and new packets */
+	h_wait(&b, MANY + i);
+	h_send(&a, &b.ip, b.base, MANY + 2000, 64);
+	net_tx_flush(a.port);
+	h_wait(&b, MANY + i + 1);
+	ck_assert_uint_eq(b.last_number, MANY + 2000);
+	h_close(&a);
+	h_close(&b);
+	h_close(&c);
+}
+END_TEST
+
+/* Both the one that sends and the one that receives come back as another process. */
+START_TEST(a_new_process_gets_a_new_lane)
+{
+	struct h_node a, b;
+	int round;
+
+	h_open_lanes(&a, IP_A);
+	for (round = 0; round < 4; round++) {
+		h_open_lanes(&b, IP_B);
+		converse(&a, &b, 0, 500);
+		converse(&b, &a, (uint32_t)round * 500, 500);
+		ck_assert_uint_gt(h_stats(&b).tx_lane_pkts, 200);
+		h_close(&b);
+		/* nobody is there: packets are lost, and nothing else */
+		h_send(&a, &b.ip, b.base, 1, 64);
+		net_tx_flush(a.port);
+		net_port_poll(a.port, 64);
+	}
+	h_close(&a);
+}
+END_TEST
+
+START_TEST(an_address_that_goes_takes_its_lanes_along)
+{
+	struct h_node a, b;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	converse(&a, &b, 0, MANY);
+	h_send(&a, &b.ip, b.base, MANY, 64);
+	net_port_del_ip(b.port, &b.ip);
+	net_tx_flush(a.port);
+	h_quiet(&b);
+	ck_assert_int_eq(net_port_add_ip(b.port, &b.ip, "lo"), 0);
+	net_port_del_ip(a.port, &a.ip);
+	ck_assert_int_eq(net_port_add_ip(a.port, &a.ip, "lo"), 0);
+	b.rx = 0;
+	memset(b.seen, 0, H_SEEN);
+	converse(&a, &b, 0, MANY);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* Only the process that the table knows by its port can offer a lane. */
+START_TEST(a_forged_offer_is_refused)
+{
+	struct net_ip ip = h_ip(IP_A);
+	uint8_t ctl[32] = {PORT_LANE_MAGIC, 1};
+	union net_sa sa;
+	struct h_node b;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), len;
+	socklen_t sa_len;
+
+	h_open_lanes(&b, IP_B);
+	sa_len = net_sa_make(&sa, &ip, 0, 0);
+	ck_assert_int_eq(bind(fd, &sa.sa, sa_len), 0);
+	put_be32(ctl + 4, net_port_slot(b.port));
+	put_be32(ctl + 8, (uint32_t)getpid());
+	sa_len = net_sa_make(&sa, &b.ip, b.port->port_num, 0);
+	for (len = 32; len > 15; len -= 8)
+		ck_assert_int_eq(sendto(fd, ctl, (size_t)len, 0, &sa.sa, sa_len), len);
+	h_quiet(&b);
+	ck_assert_uint_eq(h_stats(&b).rx_malformed, 3);
+	ck_assert_ptr_null(b.port->lanes.rx);
+	close(fd);
+	h_close(&b);
+}
+END_TEST
+
+/* The parent's lanes are not the child's: it lets go of them and the parent goes on. */
+START_TEST(a_child_of_fork_leaves_the_lanes_alone)
+{
+	struct h_node a, b;
+	int status;
+	pid_t pid;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	converse(&a, &b, 0, MANY);
+	pid = fork();
+	if (pid == 0) {
+		net_port_abandon(a.port);
+		net_port_abandon(b.port);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	converse(&a, &b, MANY, MANY);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* The receiver dies by SIGKILL in the middle, again and again, and the sender goes on. */
+START_TEST(a_receiver_that_is_killed_does_no_harm)
+{
+	_Atomic uint32_t *base =
+	    mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct net_path path;
+	struct h_node a, b;
+	uint64_t end;
+	uint32_t i;
+	pid_t pid;
+	int round;
+
+	h_open_lanes(&a, IP_A);
+	path = (struct net_path){.src = a.ip, .dst = h_ip(IP_B)};
+	for (round = 0; round < 3; round++) {
+		*base = 0;
+		pid = fork();
+		if (pid == 0) {
+			h_open_lanes(&b, IP_B);
+			for (*base = b.base;; net_port_poll(b.port, 64))
+				;
+		}
+		while (!*base)
+			usleep(100);
+		end = h_now() + 300000000ull;
+		for (i = 0; h_now() < end; i++) {
+			h_try_send_path(&a, &path, *base, i % H_SEEN, 2000);
+			net_tx_flush(a.port);
+			net_port_poll(a.port, 64);
+			if (h_now() > end - 150000000ull && pid) {
+				kill(pid, SIGKILL);
+				waitpid(pid, NULL, 0);
+				pid = 0;
+			}
+		}
+	}
+	ck_assert_uint_gt(h_stats(&a).tx_lane_pkts, 1000);
+	h_close(&a);
+	munmap((void *)base, 4096);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("port_lane");
+	TCase *t = tcase_create("port_lane");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_conversation_goes_over_to_a_lane_and_keeps_its_order);
+	tcase_add_test(t, the_path_is_that_of_the_socket);
+	tcase_add_test(t, a_process_has_a_lane_to_itself);
+	tcase_add_loop_test(t, no_lane_where_one_side_does_not_want_it, 0, 3);
+	tcase_add_test(t, who_sleeps_is_woken_by_its_descriptor);
+	tcase_add_test(t, one_that_does_not_read_does_not_hold_up_others);
+	tcase_add_test(t, a_new_process_gets_a_new_lane);
+	tcase_add_test(t, an_address_that_goes_takes_its_lanes_along);
+	tcase_add_test(t, a_forged_offer_is_refused);
+	tcase_add_test(t, a_child_of_fork_leaves_the_lanes_alone);
+	tcase_add_test(t, a_receiver_that_is_killed_does_no_harm);
+	suite_add_tcase(s, t);
+	return h_main(s);
+}
