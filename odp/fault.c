@@ -667,7 +667,7 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 			return rc;
 		rc = access_transfer(mr, a);
 		if (!rc && !acc->faulted)
-			COUNT(mr, cache_hits, 1);
+			mr_count_hit(mr);
 		if (rc != -EFAULT)
 			return rc;
 		mr_stale(mr, a->addr, a->len);

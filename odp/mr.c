@@ -223,7 +223,7 @@ int odp_read(struct odp_mr *mr, uint64_t iova, void *dst, size_t len,
 		return dom->os->copy(dom->os_arg, dst, (const void *)a.addr, len);
 	if (mr_hit(mr, a.addr, len, PT_READ)) {
 		if (!dom->os->copy(dom->os_arg, dst, (const void *)a.addr, len)) {
-			COUNT(mr, cache_hits, 1);
+			mr_count_hit(mr);
 			return 0;
 		}
 		mr_stale(mr, a.addr, len);
@@ -246,7 +246,7 @@ int odp_write(struct odp_mr *mr, uint64_t iova, const void *src, size_t len,
 		return dom->os->copy(dom->os_arg, (void *)a.addr, src, len);
 	if (mr_hit(mr, a.addr, len, PT_READ | PT_WRITE)) {
 		if (!dom->os->copy(dom->os_arg, (void *)a.addr, src, len)) {
-			COUNT(mr, cache_hits, 1);
+			mr_count_hit(mr);
 			return 0;
 		}
 		mr_stale(mr, a.addr, len);
