@@ -17,7 +17,7 @@
  * buffer, and beyond 64 packets of 4 KiB nothing is gained.
  */
 #define TR_WINDOW_BYTES (256u << 10)
-#define TR_WINDOW_MAX	128u   /* packets */
+#define TR_WINDOW_MAX	256u   /* packets */
 #define TR_WINDOW_MIN	4u     /* after losses */
 #define TR_BURST	32u    /* packets in one turn of a QP */
 #define TR_BATCH_BYTES	65000u /* of packets that the port can send by one call */
