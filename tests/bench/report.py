@@ -8,6 +8,7 @@ in the same run (A B A B ...), and prints the medians and the median of the rati
 A benchmark informs; it never fails for being slow, only when a measure cannot be taken.
 """
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -29,8 +30,8 @@ class Bench:
     def raw(self, *words, pin=None):
         return self.value(self.pin(pin) + [self.raw_bin, *words])
 
-    def verbs(self, *words, pin=None):
-        return self.value(self.pin(pin) + [self.urxe, "run", *self.options, "--", self.verbs_bin, *words])
+    def verbs(self, *words, pin=None, options=()):
+        return self.value(self.pin(pin) + [self.urxe, "run", *self.options, *options, "--", self.verbs_bin, *words])
 
     def odp(self, *words):
         return self.value([self.urxe, "run", *self.options, "--", self.odp_bin, *words])
@@ -52,6 +53,15 @@ def rows(b):
                lambda: b.raw("bw", "4096"), "raw UDP", *at_least(0.60))
     yield ("RC write 1 MiB, MTU 1024", "GB/s", lambda: b.verbs("bw", "write", "1048576", "--mtu", "1024"),
            lambda: b.raw("bw", "1024"), "raw UDP 1024", *at_least(0.50))
+    # As between hosts: without the shared memory that processes of one host have
+    sockets = ("--lanes", "no")
+    yield ("RC write 1 MiB by sockets", "GB/s", lambda: b.verbs("bw", "write", "1048576", options=sockets),
+           lambda: b.raw("bw", "4096"), "raw UDP", *at_least(0.60))
+    yield ("RC write 1 MiB, MTU 1024, by sockets", "GB/s",
+           lambda: b.verbs("bw", "write", "1048576", "--mtu", "1024", options=sockets),
+           lambda: b.raw("bw", "1024"), "raw UDP 1024", *at_least(0.50))
+    yield ("RC send 64 B, polling, by sockets", "us", lambda: b.verbs("lat", "send", "64", options=sockets),
+           lambda: b.raw("lat", "poll"), "raw spin", *at_most(1.5))
     yield ("RC send 64 B, polling, 2 cores", "us", lambda: b.verbs("lat", "send", "64"),
            lambda: b.raw("lat", "poll"), "raw spin", *at_most(1.5))
     yield ("RC send 64 B, polling, 1 core", "us", lambda: b.verbs("lat", "send", "64", pin="0"),
@@ -88,25 +98,54 @@ def start_ms(command):
     return statistics.median(samples)
 
 
-def others():
-    """What a user would take instead, where it is installed: MB/s of 1 MiB over TCP on loopback"""
-    if not shutil.which("ucx_perftest"):
-        return
-    env = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "PATH": "/usr/bin:/bin"}
-    server = subprocess.Popen(["ucx_perftest", "-p", "13991"], env=env, stdout=subprocess.DEVNULL)
-    time.sleep(0.5)
+PORT = "13991"
+UCX_TCP = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}
+UCX_SHM = {"UCX_TLS": "posix,sysv,cma,self"}
+
+
+def ucx(test, size, n, env):
+    """GB/s or us of ucx_perftest"""
+    out = pair(["ucx_perftest", "-p", PORT], ["ucx_perftest", "127.0.0.1", "-p", PORT, "-t", test, "-s", size, "-n", n, "-f"], env)
+    words = out.split("\n")[-1].split()
+    return f"{float(words[2]):.3g} us" if "lat" in test else f"{float(words[4]) * 1.048576 / 1000:.3g} GB/s"
+
+
+def fabric(size, n):
+    """GB/s in one direction and us for half a round trip of fi_pingpong"""
+    args = ["fi_pingpong", "-e", "msg", "-p", "tcp", "-I", n, "-S", size]
+    words = pair(args + ["-B", PORT], args + ["-P", PORT, "127.0.0.1"], {}).split("\n")[-1].split()
+    return f"{float(words[5]) / 1000:.3g} GB/s, {words[6]} us"
+
+
+def pair(server, client, env):
+    """What @client prints, with @server at the other end"""
+    env = {**os.environ, **env}
+    s = subprocess.Popen(server, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for test, size, n in (("tag_bw", "1048576", "3000"), ("tag_lat", "64", "20000")):
-            out = subprocess.run(["ucx_perftest", "127.0.0.1", "-p", "13991", "-t", test, "-s", size, "-n", n, "-f"],
-                                 env=env, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False).stdout
-            print(f"UCX over tcp, {test} {size} B: {out.strip().splitlines()[-1] if out.strip() else 'no answer'}")
-            if test == "tag_bw":
-                server.wait(timeout=10)
-                server = subprocess.Popen(["ucx_perftest", "-p", "13991"], env=env, stdout=subprocess.DEVNULL)
-                time.sleep(0.5)
+        time.sleep(0.5)
+        return subprocess.run(client, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              timeout=TIMEOUT, check=True).stdout.strip()
     finally:
-        server.kill()
-        server.wait()
+        s.kill()
+        s.wait()
+
+
+def others():
+    """What a user would take instead, where it is installed"""
+    for program, what, fn in (
+        ("ucx_perftest", "UCX over tcp, tag 1 MiB", lambda: ucx("tag_bw", "1048576", "3000", UCX_TCP)),
+        ("ucx_perftest", "UCX over tcp, tag 64 B", lambda: ucx("tag_lat", "64", "50000", UCX_TCP)),
+        ("ucx_perftest", "UCX over shared memory, tag 1 MiB", lambda: ucx("tag_bw", "1048576", "3000", UCX_SHM)),
+        ("ucx_perftest", "UCX over shared memory, tag 64 B", lambda: ucx("tag_lat", "64", "50000", UCX_SHM)),
+        ("fi_pingpong", "libfabric over tcp, 1 MiB", lambda: fabric("1048576", "2000")),
+        ("fi_pingpong", "libfabric over tcp, 64 B", lambda: fabric("64", "20000")),
+    ):
+        if not shutil.which(program):
+            continue
+        try:
+            print(f"{what:36} {fn()}", flush=True)
+        except (subprocess.SubprocessError, IndexError, ValueError) as e:
+            print(f"{what:36} could not be measured: {e}")
 
 
 def main():
