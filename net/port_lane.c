@@ -34,6 +34,7 @@
 #include "net/port_internal.h"
 
 #define OFFER_AFTER 32		 /* packets */
+#define OFFERS_MAX  4		 /* to one process: it may have been busy */
 #define ANSWER_NS   250000000ull /* after that nobody will attach */
 #define PATIENCE_NS                                                                      \
 	8000000ull	    /* a full lane that is not read for so long loses packets */
@@ -59,7 +60,7 @@ enum lane_state {
 /*
  * struct port_lane_tx - packets from @src to @dst for the process in @slot
  * @generation:	of the slot: the process
- * @count:	LANE_COUNTING: packets so far
+ * @count:	LANE_COUNTING: packets so far; @offers: to this process
  * @lane, @fd:	from LANE_OFFERED on; @fd -1 from LANE_OPEN on
  * @since:	LANE_OFFERED: when that was; LANE_OPEN: when it was found full, at @stuck
  */
@@ -71,7 +72,7 @@ struct port_lane_tx {
 	uint32_t generation;
 	uint16_t dport;
 	enum lane_state state;
-	unsigned int count;
+	unsigned int count, offers;
 	struct lane *lane;
 	int fd;
 	uint64_t since, stuck;
@@ -109,6 +110,7 @@ static void offer(struct net_port *p, struct port_lane_tx *t)
 	uint64_t nonce;
 
 	t->state = LANE_NONE;
+	t->offers++;
 	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce) ||
 	    lane_create(nonce, &t->lane, &t->fd))
 		return;
@@ -183,6 +185,7 @@ static bool same_process(struct net_port *p, struct port_lane_tx *t)
 	close_tx(p, t);
 	t->generation = generation;
 	t->dport = port;
+	t->offers = 0;
 	return port;
 }
 
@@ -196,7 +199,8 @@ static void look_at_offer(struct net_port *p, struct port_lane_tx *t)
 		t->since = 0;
 	} else if (p->now - t->since > ANSWER_NS) {
 		close_tx(p, t);
-		t->state = LANE_NONE;
+		if (t->offers == OFFERS_MAX)
+			t->state = LANE_NONE;
 	}
 	if (t->state != LANE_OFFERED && t->fd >= 0) {
 		close(t->fd);
@@ -390,6 +394,20 @@ static int read_lane(struct port_lane_rx *l, int budget)
 	return ret < 0 ? ret : n;
 }
 
+/* The next poll begins with @first, which this one did not get to. */
+static void begin_with(struct net_port *p, struct port_lane_rx **first)
+{
+	struct port_lane_rx **end;
+
+	if (first == &p->lanes.rx)
+		return;
+	for (end = first; *end; end = &(*end)->next)
+		;
+	*end = p->lanes.rx;
+	p->lanes.rx = *first;
+	*first = NULL;
+}
+
 int port_lane_poll(struct net_port *p, int budget)
 {
 	struct port_lane_rx **link = &p->lanes.rx, *l;
@@ -412,6 +430,8 @@ int port_lane_poll(struct net_port *p, int budget)
 			;
 		close_rx(p, link);
 	}
+	if (*link)
+		begin_with(p, link);
 	return n;
 }
 

@@ -42,6 +42,7 @@ static void send_one(struct h_node *a, struct h_node *b, uint32_t number, uint32
 
 static void converse(struct h_node *a, struct h_node *b, uint32_t from, uint32_t n)
 {
+	unsigned int before = b->rx;
 	uint32_t i;
 
 	for (i = from; i < from + n; i++)
@@ -49,7 +50,7 @@ static void converse(struct h_node *a, struct h_node *b, uint32_t from, uint32_t
 	net_tx_flush(a->port);
 	usleep(100);
 	net_port_tick(a->port, h_now());
-	h_wait(b, b->rx > from + n ? b->rx : from + n);
+	h_wait(b, before + n);
 	ck_assert_uint_eq(b->last_number, from + n - 1);
 	for (i = from; i < from + n; i++)
 		ck_assert_uint_eq(b->seen[i], 1);
@@ -198,6 +199,37 @@ START_TEST(one_that_does_not_read_does_not_hold_up_others)
 	h_close(&a);
 	h_close(&b);
 	h_close(&c);
+}
+END_TEST
+
+START_TEST(each_lane_has_its_turn)
+{
+	struct h_node from[6], b;
+	char ip[32];
+	uint32_t i, k, got;
+
+	h_open_lanes(&b, IP_B);
+	for (i = 0; i < 6; i++) {
+		snprintf(ip, sizeof(ip), "127.77.9.%u", 10 + i);
+		h_open_lanes(&from[i], ip);
+		b.rx = 0;
+		converse(&from[i], &b, i * 10000, MANY);
+	}
+	for (i = 0; i < 6; i++) {
+		for (k = 0; k < 200; k++)
+			h_send(&from[i], &b.ip, b.base, i * 10000 + 5000 + k, 64);
+		net_tx_flush(from[i].port);
+	}
+	/* two lanes a poll, as many packets as all lanes together have in two rounds */
+	for (i = 0; i < 6; i++)
+		net_port_poll(b.port, 16);
+	for (i = 0; i < 6; i++) {
+		for (k = got = 0; k < 200; k++)
+			got += b.seen[i * 10000 + 5000 + k];
+		ck_assert_uint_eq(got, 16);
+		h_close(&from[i]);
+	}
+	h_close(&b);
 }
 END_TEST
 
@@ -350,6 +382,7 @@ int main(void)
 	tcase_add_loop_test(t, no_lane_where_one_side_does_not_want_it, 0, 3);
 	tcase_add_test(t, who_sleeps_is_woken_by_its_descriptor);
 	tcase_add_test(t, one_that_does_not_read_does_not_hold_up_others);
+	tcase_add_test(t, each_lane_has_its_turn);
 	tcase_add_test(t, a_new_process_gets_a_new_lane);
 	tcase_add_test(t, an_address_that_goes_takes_its_lanes_along);
 	tcase_add_test(t, a_forged_offer_is_refused);
