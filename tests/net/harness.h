@@ -52,6 +52,40 @@ static inline struct net_ip h_ip(const char *text)
 	return ip;
 }
 
+/*
+ * Loopback addresses that no other test process uses, so that each has UDP port 4791 to
+ * itself: 127.x.y.0/24, made of the id of the process that h_main() began in (Check forks
+ * for each test).
+ */
+static inline uint32_t h_net(void)
+{
+	static uint32_t pid;
+
+	if (!pid)
+		pid = (uint32_t)getpid();
+	return pid;
+}
+
+/* The address 127.x.y.@host */
+static inline const char *h_lo(uint8_t host)
+{
+	static char text[256][16];
+
+	snprintf(text[host], sizeof(text[host]), "127.%u.%u.%u",
+		 64 + (h_net() >> 8) % 128, h_net() & 0xff, host);
+	return text[host];
+}
+
+/* A multicast group of this test process */
+static inline const char *h_group(void)
+{
+	static char text[16];
+
+	snprintf(text, sizeof(text), "239.7.%u.%u", (h_net() >> 8) & 0xff,
+		 h_net() & 0xff);
+	return text;
+}
+
 static inline uint64_t h_now(void)
 {
 	struct timespec ts;
@@ -199,14 +233,22 @@ static inline void h_send(struct h_node *n, const struct net_ip *dst, uint32_t d
 	ck_assert(h_try_send_path(n, &path, dqpn, number, len));
 }
 
-/* Poll @n until it has @rx packets, at most two seconds */
+/* Longer than anything takes on a machine that is busy with something else */
+#define H_PATIENCE_NS 30000000000ull
+
+/* Poll node @n until @cond holds, or patience is at its end */
+#define h_until(n, cond)                                                                 \
+	do {                                                                             \
+		uint64_t end_ = h_now() + H_PATIENCE_NS;                                 \
+		while (!(cond) && h_now() < end_)                                        \
+			if (!net_port_poll((n)->port, 64))                               \
+				usleep(100);                                             \
+	} while (0)
+
+/* Poll @n until it has @rx packets */
 static inline void h_wait(struct h_node *n, unsigned int rx)
 {
-	uint64_t end = h_now() + 2000000000ull;
-
-	while (n->rx < rx && h_now() < end)
-		if (!net_port_poll(n->port, 64))
-			usleep(100);
+	h_until(n, n->rx >= rx);
 	ck_assert_uint_eq(n->rx, rx);
 }
 
@@ -235,6 +277,7 @@ static inline int h_main(Suite *s)
 	SRunner *r = srunner_create(s);
 	int failed;
 
+	h_net();
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

@@ -65,7 +65,7 @@ static void traffic(struct h_node *a, struct h_node *b)
 START_TEST(tshark_decodes_every_packet)
 {
 	struct net_port_cfg cfg = {.pcap = file};
-	const char *ip = _i ? "::1" : "127.77.3.1";
+	const char *ip = _i ? "::1" : h_lo(1);
 	struct h_node a, b;
 	char line[200], want[200];
 
@@ -108,8 +108,8 @@ START_TEST(icrcs_fit_the_frames)
 	ssize_t n;
 	int fd;
 
-	h_open_cfg(&a, "127.77.3.1", "lo", &cfg);
-	h_open_cfg(&b, "127.77.3.2", "lo", &cfg); /* two writers: everything twice */
+	h_open_cfg(&a, h_lo(1), "lo", &cfg);
+	h_open_cfg(&b, h_lo(2), "lo", &cfg); /* two writers: everything twice */
 	traffic(&a, &b);
 	h_close(&a);
 	h_close(&b);
@@ -156,7 +156,7 @@ START_TEST(a_capture_lags_by_a_tick_at_most)
 	struct h_node a;
 	struct stat st;
 
-	h_open_cfg(&a, "127.77.3.1", "lo", &cfg);
+	h_open_cfg(&a, h_lo(1), "lo", &cfg);
 	h_send(&a, &a.ip, a.base, 1, 64);
 	net_tx_flush(a.port);
 	ck_assert_uint_le(net_port_tick(a.port, h_now()), h_now() + 100000000);

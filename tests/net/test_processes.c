@@ -8,8 +8,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define IP	 "127.77.1.1"
+#define IP	 h_lo(1)
 #define CHILDREN 32
+#define TIMEOUT	 120			   /* s, of a test */
+#define LIFE_NS	 (TIMEOUT * 1000000000ull) /* of a child that nobody ends */
 
 /*
  * struct board - what children tell, in shared memory
@@ -65,7 +67,7 @@ static void start(int i, const char *ip, void (*fn)(int me, struct h_node *n))
 
 static void wait_open(int n)
 {
-	uint64_t end = h_now() + 10000000000ull;
+	uint64_t end = h_now() + H_PATIENCE_NS;
 	int i;
 
 	for (i = 0; i < n; i++)
@@ -87,7 +89,7 @@ static void wait_exit(int i)
 /* Send to everybody, one's own number in the upper half, until all have heard from all */
 static void all_to_all(int me, struct h_node *n)
 {
-	uint64_t now, end = h_now() + 20000000000ull, again = 0;
+	uint64_t now, end = h_now() + H_PATIENCE_NS, again = 0;
 	uint32_t i, missing;
 
 	wait_open(CHILDREN);
@@ -112,7 +114,7 @@ static void all_to_all(int me, struct h_node *n)
 START_TEST(all_processes_talk_to_all)
 {
 	const char *ip = _i ? "::1" : IP;
-	uint64_t end = h_now() + 20000000000ull;
+	uint64_t end = h_now() + H_PATIENCE_NS;
 	int i, j, missing;
 
 	for (i = 0; i < CHILDREN; i++)
@@ -136,7 +138,7 @@ END_TEST
 
 static void receive_only(int me, struct h_node *n)
 {
-	uint64_t end = h_now() + 20000000000ull, next = 0, now;
+	uint64_t end = h_now() + LIFE_NS, next = 0, now;
 
 	while (!board->go && (now = h_now()) < end) {
 		if (!net_port_poll(n->port, 64))
@@ -151,9 +153,9 @@ static void receive_only(int me, struct h_node *n)
 static void reach_from_outside(const struct net_ip *dst, int i, uint32_t number)
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET,
-				 .sin_addr.s_addr = inet_addr("127.77.1.9")};
-	struct net_path path = {.src = h_ip("127.77.1.9"), .dst = *dst};
-	uint64_t end = h_now() + 5000000000ull;
+				 .sin_addr.s_addr = inet_addr(h_lo(9))};
+	struct net_path path = {.src = h_ip(h_lo(9)), .dst = *dst};
+	uint64_t end = h_now() + H_PATIENCE_NS;
 	uint32_t before = board->echoed[i], len;
 	socklen_t salen = sizeof(sa);
 	uint8_t pkt[200];
@@ -203,6 +205,7 @@ END_TEST
 START_TEST(local_traffic_does_not_need_the_switch)
 {
 	struct h_node me;
+	uint64_t end;
 	uint32_t i;
 
 	start(0, IP, receive_only); /* becomes the switch */
@@ -215,7 +218,8 @@ START_TEST(local_traffic_does_not_need_the_switch)
 	for (i = 0; i < 100; i++)
 		h_send(&me, &me.ip, board->base[1], i, 100);
 	net_tx_flush(me.port);
-	for (i = 0; i < 2000 && board->echoed[1] < 100; i++)
+	end = h_now() + H_PATIENCE_NS;
+	while (board->echoed[1] < 100 && h_now() < end)
 		usleep(1000);
 	ck_assert_uint_eq(board->echoed[1], 100);
 	kill(child[0], SIGCONT);
@@ -226,10 +230,14 @@ START_TEST(local_traffic_does_not_need_the_switch)
 }
 END_TEST
 
+/*
+ * By the clock that the port is told: the real one may go faster where something else has
+ * the processor.
+ */
 START_TEST(the_port_goes_to_a_survivor_in_a_fifth_of_a_second)
 {
 	struct h_node me;
-	uint64_t killed;
+	uint64_t killed, now;
 
 	start(0, IP, receive_only);
 	wait_open(1);
@@ -240,8 +248,8 @@ START_TEST(the_port_goes_to_a_survivor_in_a_fifth_of_a_second)
 	waitpid(child[0], NULL, 0);
 	child[0] = 0;
 	killed = h_now();
-	while (net_port_tick(me.port, h_now()) != UINT64_MAX) {
-		ck_assert(h_now() < killed + 200000000ull);
+	for (now = killed; net_port_tick(me.port, now) != UINT64_MAX; now += 1000000) {
+		ck_assert(now < killed + 200000000ull);
 		usleep(1000);
 	}
 	ck_assert(net_port_has_roce_port(me.port, &me.ip));
@@ -267,7 +275,7 @@ START_TEST(packets_for_the_dead_go_nowhere)
 	net_port_poll(me.port, 1);
 	h_send(&me, &me.ip, board->base[0], 2, 64);
 	net_tx_flush(me.port);
-	h_quiet(&me);
+	h_until(&me, h_stats(&me).rx_no_owner);
 	/* it went to the switch, which is this process, and had no owner */
 	ck_assert_uint_eq(h_stats(&me).rx_no_owner, 1);
 	h_close(&me);
@@ -341,7 +349,7 @@ int main(void)
 	Suite *s = suite_create("processes");
 	TCase *t = tcase_create("processes");
 
-	tcase_set_timeout(t, 60);
+	tcase_set_timeout(t, TIMEOUT);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, all_processes_talk_to_all, 0, 2);
 	tcase_add_test(t, the_switch_is_killed_again_and_again);
