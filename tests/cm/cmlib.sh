@@ -6,6 +6,10 @@
 HERE_CM=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE_CM/../programs/lib.sh"
 
+# An address that no other test uses: udaddy and mckey have no option for the port, and two of
+# them on one address are in each other's way.
+A=127.$((64 + $$ / 256 % 128)).$(($$ % 256)).1
+
 # What programs say when nobody listens (REJ 8, SIDR status 1, ECONNREFUSED; rstream prints the wrong errno)
 NOBODY='REJECTED, error:? 8|event: 8, error: 8|UNREACHABLE, error:? 1|error: 1$|onnection refused|^rpoll: Operation now in progress'
 
@@ -89,4 +93,17 @@ wait_for_line() {
 		[ $((n -= 1)) -gt 0 ] || return 1
 		sleep 0.05
 	done
+}
+
+# send_until PID LOG COMMAND... - run a sender of datagrams, again if they came too early or were
+# lost, until the receiver PID has what it waits for and ends; 0 if both ended with 0
+send_until() {
+	local pid=$1 log=$2 n=30
+	shift 2
+	while "$@" >"$log" 2>&1; do
+		sleep 0.2
+		kill -0 "$pid" 2>/dev/null || break
+		[ $((n -= 1)) -gt 0 ] || return 1
+	done
+	wait "$pid"
 }

@@ -19,13 +19,12 @@
 #include "net/rocev2.h"
 #include "verbs/will.h"
 
-/* Addresses of their own, so that nobody else's switch is in the way */
-#define FROM "\x7f\x19\x19\x01"
-#define TO   "\x7f\x19\x19\x02"
+/* Addresses of this process, so that nobody else's switch is in the way; set by main() */
+static uint8_t from_ip[4] = {127, 0, 0, 1}, to_ip[4] = {127, 0, 0, 2};
 
 static char dir[] = "/tmp/urxe-will-XXXXXX";
 
-static struct net_ip ip(const char *last4)
+static struct net_ip ip(const void *last4)
 {
 	struct net_ip a = {.b = {[10] = 0xff, [11] = 0xff}};
 
@@ -38,7 +37,7 @@ static int peer_socket(void)
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
 	int s = socket(AF_INET, SOCK_DGRAM, 0);
 
-	memcpy(&a.sin_addr, TO, 4);
+	memcpy(&a.sin_addr, to_ip, 4);
 	ck_assert_int_eq(bind(s, (struct sockaddr *)&a, sizeof(a)), 0);
 	return s;
 }
@@ -53,7 +52,7 @@ static pid_t testator(int n)
 	ck_assert_int_eq(pipe(ready), 0);
 	pid = fork();
 	if (pid == 0) {
-		struct net_path path = {.src = ip(FROM), .dst = ip(TO)};
+		struct net_path path = {.src = ip(from_ip), .dst = ip(to_ip)};
 		uint32_t entry[64] = {0};
 		struct will *w;
 		int i;
@@ -92,7 +91,7 @@ static ssize_t receive(int s, uint8_t *buf, size_t size, struct net_path *path)
 	if (poll(&p, 1, 200) <= 0)
 		return -1;
 	n = recvfrom(s, buf, size, 0, (struct sockaddr *)&from, &len);
-	*path = (struct net_path){.src = ip((char *)&from.sin_addr), .dst = ip(TO)};
+	*path = (struct net_path){.src = ip(&from.sin_addr), .dst = ip(to_ip)};
 	path->sport = ntohs(from.sin_port);
 	return n;
 }
@@ -120,7 +119,7 @@ START_TEST(the_dead_are_heard)
 		ck_assert_uint_eq(h.dqpn, ROCE_QPN_GSI);
 		ck_assert_uint_eq(h.qkey, 0x80010000u);
 		ck_assert_uint_eq(len, CM_MAD_LEN);
-		ck_assert_mem_eq(path.src.b + 12, FROM, 4);
+		ck_assert_mem_eq(path.src.b + 12, from_ip, 4);
 		ck_assert_uint_lt(mad[255], 40);
 		seen[mad[255]]++;
 	}
@@ -170,7 +169,9 @@ int main(void)
 
 	if (!mkdtemp(dir))
 		return 77;
-	tcase_set_timeout(t, 30);
+	from_ip[1] = to_ip[1] = (uint8_t)(64 + (getpid() >> 8) % 128);
+	from_ip[2] = to_ip[2] = (uint8_t)getpid();
+	tcase_set_timeout(t, 60);
 	tcase_add_test(t, the_dead_are_heard);
 	tcase_add_test(t, others_are_not_touched);
 	tcase_add_test(t, garbage_in_the_directory);
