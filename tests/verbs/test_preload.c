@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -389,6 +390,55 @@ START_TEST(process_ends_with_the_last_thread_of_the_program)
 }
 END_TEST
 
+/* The time slice of a thread in ns, 0: the kernel's own. See sched_setattr(2). */
+static uint64_t slice_of(pid_t tid)
+{
+	uint64_t attr[6] = {0};
+
+	ck_assert_int_eq(syscall(SYS_sched_getattr, tid, attr, sizeof(attr), 0), 0);
+	return attr[3];
+}
+
+static bool can_shorten_slice(void)
+{
+	uint64_t attr[6] = {sizeof(attr), [3] = 100000};
+
+	return syscall(SYS_sched_setattr, 0, attr, 0) == 0 && slice_of(0) == 100000;
+}
+
+/* So that it gets its turn beside threads that never sleep */
+START_TEST(helper_has_a_short_time_slice)
+{
+	int fd = open_node(), found = 0;
+	char name[64], path[300];
+	struct dirent *e;
+	FILE *f;
+	DIR *d;
+
+	ck_assert_int_ge(get_context(fd), 0);
+	if (!can_shorten_slice())
+		return; /* Linux before 6.12 */
+	d = opendir("/proc/self/task");
+	while ((e = readdir(d))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = fopen(path, "r");
+		if (!f || !fgets(name, sizeof(name), f) || strcmp(name, "urxe\n"))
+			name[0] = '\0';
+		if (f)
+			fclose(f);
+		if (!name[0])
+			continue;
+		/* it does so when it first runs */
+		for (int i = 0; i < 2000 && slice_of(atoi(e->d_name)) != 100000; i++)
+			usleep(10000);
+		ck_assert_uint_eq(slice_of(atoi(e->d_name)), 100000);
+		found++;
+	}
+	closedir(d);
+	ck_assert_int_eq(found, 1);
+}
+END_TEST
+
 START_TEST(netlink)
 {
 	int fd;
@@ -496,6 +546,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, children);
 	tcase_add_test(tc, forks_beside_opens);
 	tcase_add_test(tc, process_ends_with_the_last_thread_of_the_program);
+	tcase_add_test(tc, helper_has_a_short_time_slice);
 	tcase_add_test(tc, netlink);
 	tcase_add_test(tc, signals);
 	tcase_add_test(tc, cancellation);
