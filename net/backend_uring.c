@@ -134,12 +134,13 @@ static int open_pool(struct net_backend *be)
 static int open_rings(struct net_backend *be)
 {
 	struct io_uring_params p = {.flags = IORING_SETUP_CQSIZE, .cq_entries = RX_CQ};
+	struct io_uring_params none = {0};
 	int ret = io_uring_queue_init_params(RX_ENTRIES, &be->rx, &p);
 
 	if (ret)
 		return ret;
 	be->rx_ok = true;
-	ret = io_uring_queue_init(NET_BATCHES_MAX, &be->tx, 0);
+	ret = io_uring_queue_init_params(NET_BATCHES_MAX, &be->tx, &none);
 	if (ret)
 		return ret;
 	be->tx_ok = true;

@@ -13,6 +13,9 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#ifdef HAVE_URING
+#include <liburing.h>
+#endif
 
 #include "verbs/engine.h"
 #include "verbs/libc.h"
@@ -63,3 +66,32 @@ int __wrap_close(int fd)
 	vfile_close(fd);
 	return REAL(close)(fd);
 }
+
+/* --- rings ------------------------------------------------------------------------ */
+
+#ifdef HAVE_URING
+int __real_io_uring_queue_init_params(unsigned int entries, struct io_uring *ring,
+				      struct io_uring_params *p);
+int __wrap_io_uring_queue_init_params(unsigned int entries, struct io_uring *ring,
+				      struct io_uring_params *p);
+void __real_io_uring_queue_exit(struct io_uring *ring);
+void __wrap_io_uring_queue_exit(struct io_uring *ring);
+
+/* liburing opens them by system calls of its own. Their memory is mapped already. */
+int __wrap_io_uring_queue_init_params(unsigned int entries, struct io_uring *ring,
+				      struct io_uring_params *p)
+{
+	int ret = __real_io_uring_queue_init_params(entries, ring, p);
+
+	if (!ret)
+		ring->ring_fd = ring->enter_ring_fd = own(ring->ring_fd);
+	return ret;
+}
+
+/* ... and closes them so */
+void __wrap_io_uring_queue_exit(struct io_uring *ring)
+{
+	vfile_close(ring->ring_fd);
+	__real_io_uring_queue_exit(ring);
+}
+#endif

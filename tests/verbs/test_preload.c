@@ -612,6 +612,9 @@ int main(int argc, char **argv)
 	setenv("URXE_DIR", dir, 1);
 	setenv("URXE_DEVICE", "rxe0=lo", 1);
 	failed |= run_self("/proc/self/exe", argv[1], "with");
+	/* where there is no io_uring, sockets again */
+	setenv("URXE_BACKEND", "uring", 1);
+	failed |= run_self("/proc/self/exe", argv[1], "with");
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
 	return system(cmd) || failed;
 }
