@@ -43,6 +43,12 @@ void table_close(struct table *t);
 void table_abandon(struct table *t);
 
 /*
+ * table_remove_stale - remove what this user's processes in other network namespaces left
+ * in @dir and nobody uses any more
+ */
+void table_remove_stale(const char *dir);
+
+/*
  * table_lease - take a slot and publish @port with it. The slot, or -EAGAIN: none is free
  */
 int table_lease(struct table *t, uint16_t port);

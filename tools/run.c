@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "net/pcap.h"
+#include "net/table.h"
 #include "tools/tools.h"
 #include "verbs/options.h"
 #include "verbs/tree.h"
@@ -292,6 +293,7 @@ static int run(int argc, char **argv)
 		return rc;
 	if (session_create(&s))
 		return EXIT_SETUP;
+	table_remove_stale(o.shm_dir[0] ? o.shm_dir : NULL);
 	warn_unless_preloadable(argv[optind]);
 	rc = prepare(&o, &s);
 	if (!rc)

@@ -4,6 +4,8 @@
  */
 #include "tests/net/harness.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -11,6 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+
+#include "net/table.h"
 
 /* Per test, because Check forks for each */
 static void setup(void)
@@ -485,6 +489,80 @@ START_TEST(registry_keeps_claims_apart)
 }
 END_TEST
 
+/* The files in the table's directory; the name of the last one in @name */
+static int count_tables(char name[300])
+{
+	DIR *d = opendir(h_shm());
+	struct dirent *e;
+	int n = 0;
+
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.') {
+			snprintf(name, 300, "%s/%s", h_shm(), e->d_name);
+			n++;
+		}
+	closedir(d);
+	return n;
+}
+
+START_TEST(tables_of_namespaces_that_are_gone_are_removed)
+{
+	char own[300], other[304];
+	struct h_node a, b;
+
+	h_open(&a, h_lo(1));
+	ck_assert_int_eq(count_tables(own), 1);
+	/* as if it were another namespace's */
+	snprintf(other, sizeof(other), "%s1", own);
+	ck_assert_int_eq(rename(own, other), 0);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(access(other, F_OK), 0); /* somebody uses it */
+	h_open(&b, h_lo(2));
+	h_close(&a);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(access(other, F_OK), -1);
+	h_close(&b);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(access(own, F_OK), 0); /* this namespace lives */
+	ck_assert_int_eq(symlink(own, other), 0);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(count_tables(other), 2); /* what is no table stays */
+}
+END_TEST
+
+/* The one who removes holds this lock (see table.c), and the file is still there. */
+START_TEST(a_table_that_is_being_removed_is_made_anew)
+{
+	struct flock fl = {
+	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1025, .l_len = 1};
+	char own[300];
+	struct h_node a, b;
+	pid_t pid;
+	int fd;
+
+	h_open(&a, h_lo(1));
+	h_close(&a);
+	ck_assert_int_eq(count_tables(own), 1);
+	fd = open(own, O_RDWR | O_CLOEXEC);
+	ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &fl), 0);
+	pid = fork();
+	if (!pid) {
+		usleep(100000);
+		_exit(unlink(own)); /* and lets go of the lock */
+	}
+	close(fd);
+	h_open(&a, h_lo(1));
+	h_open(&b, h_lo(1));
+	ck_assert_int_eq(count_tables(own), 1);
+	h_send(&a, &b.ip, b.base, 1, 64);
+	net_tx_flush(a.port);
+	h_wait(&b, 1);
+	waitpid(pid, NULL, 0);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
 START_TEST(a_group_reaches_its_members)
 {
 	/*
@@ -596,6 +674,8 @@ int main(void)
 	tcase_add_test(t, one_descriptor_tells_that_there_is_something);
 	tcase_add_test(t, gsi_packets_go_where_the_router_says);
 	tcase_add_test(t, registry_keeps_claims_apart);
+	tcase_add_test(t, tables_of_namespaces_that_are_gone_are_removed);
+	tcase_add_test(t, a_table_that_is_being_removed_is_made_anew);
 	tcase_add_test(t, a_group_reaches_its_members);
 	tcase_add_test(t, bad_settings_are_refused);
 	tcase_add_test(t, sockets_take_over_where_io_uring_is_denied);
