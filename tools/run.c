@@ -282,6 +282,7 @@ static int run(int argc, char **argv)
 	struct session s;
 	bool leftover = false;
 	int sig = 0, rc;
+	sigset_t mask;
 
 	rc = parse(argc, argv, &o);
 	if (rc)
@@ -291,13 +292,14 @@ static int run(int argc, char **argv)
 		rc = renew_capture(&o);
 	if (rc)
 		return rc;
+	supervise_block(&mask);
 	if (session_create(&s))
 		return EXIT_SETUP;
 	table_remove_stale(o.shm_dir[0] ? o.shm_dir : NULL);
 	warn_unless_preloadable(argv[optind]);
 	rc = prepare(&o, &s);
 	if (!rc)
-		rc = supervise(argv + optind, s.dir, &sig, &leftover);
+		rc = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
 	if (leftover)
 		session_linger(&s);
 	else

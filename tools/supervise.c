@@ -128,11 +128,20 @@ static bool any_left(void)
 	return pid == 0;
 }
 
-int supervise(char **argv, const char *dir, int *sig, bool *leftover)
+void supervise_block(sigset_t *mask)
+{
+	sigset_t set;
+
+	signal_set(&set);
+	sigprocmask(SIG_BLOCK, &set, mask);
+}
+
+int supervise(char **argv, const char *dir, const sigset_t *mask, int *sig,
+	      bool *leftover)
 {
 	const struct sigaction dfl = {.sa_handler = SIG_DFL};
 	struct sigaction chld;
-	sigset_t set, mask;
+	sigset_t set;
 	int fds[2], err = 0, status;
 	pid_t child, self = getpid();
 	ssize_t n;
@@ -142,7 +151,6 @@ int supervise(char **argv, const char *dir, int *sig, bool *leftover)
 		return EXIT_SETUP;
 	}
 	signal_set(&set);
-	sigprocmask(SIG_BLOCK, &set, &mask);
 	sigaction(SIGCHLD, &dfl, &chld);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	child = fork();
@@ -151,7 +159,7 @@ int supervise(char **argv, const char *dir, int *sig, bool *leftover)
 		return EXIT_SETUP;
 	}
 	if (!child)
-		start(argv, &mask, &chld, self, fds[1]);
+		start(argv, mask, &chld, self, fds[1]);
 	close(fds[1]);
 	do
 		n = read(fds[0], &err, sizeof(err));

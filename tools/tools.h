@@ -5,6 +5,7 @@
 #define URXE_TOOLS_TOOLS_H
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -59,13 +60,20 @@ const char *const *session_parents(void);
 void session_linger(const struct session *s);
 
 /*
+ * supervise_block - from now on signals wait for supervise(). To be called before there is
+ * anything that would be left behind. @mask: what was blocked before
+ */
+void supervise_block(sigset_t *mask);
+
+/*
  * supervise - run @argv as the child of this process until it ends: signals go to it,
- * stops and exit status come from it. @dir is the session's. @leftover: set when descendants of it are still
- * there.
+ * stops and exit status come from it. @dir is the session's, @mask the signals that the
+ * program finds blocked. @leftover: set when descendants of it are still there.
  *
  * The exit code; @signal is the signal that ended it, or 0.
  */
-int supervise(char **argv, const char *dir, int *signal, bool *leftover);
+int supervise(char **argv, const char *dir, const sigset_t *mask, int *signal,
+	      bool *leftover);
 
 /* warn_unless_preloadable - a line on stderr if @name will not see the devices */
 void warn_unless_preloadable(const char *name);
