@@ -5,6 +5,9 @@
 #ifndef URXE_VERBS_INTERPOSE_H
 #define URXE_VERBS_INTERPOSE_H
 
+#include <alloca.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -16,6 +19,22 @@ static inline bool interpose_wants(const char *path)
 {
 	return paths_is_ours(path) && paths_dir();
 }
+
+/*
+ * interpose_relative - may @path, relative to the directory @dirfd (AT_FDCWD: the current
+ * one), lead to an emulated device?
+ */
+bool interpose_relative(int dirfd, const char *path);
+
+/* interpose_absolute - such a path made absolute, in @buf, or @path itself */
+const char *interpose_absolute(int dirfd, const char *path, char buf[PATH_MAX]);
+
+/* Replace @path for the rest of the function. Others pay for no buffer on the stack. */
+#define INTERPOSE_RELATIVE(dirfd, path)                                                  \
+	do {                                                                             \
+		if (interpose_relative(dirfd, path))                                     \
+			(path) = interpose_absolute(dirfd, path, alloca(PATH_MAX));      \
+	} while (0)
 
 /* open(2) of such a path: descriptor, or -1 with errno */
 int interpose_open(const char *path, int flags, mode_t mode);

@@ -172,6 +172,7 @@ INTERPOSE int open(const char *path, int flags, ...)
 	mode_t mode;
 
 	MODE_OF(flags, mode);
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
 	return REAL(open)(path, flags, mode);
@@ -182,6 +183,7 @@ INTERPOSE int open64(const char *path, int flags, ...)
 	mode_t mode;
 
 	MODE_OF(flags, mode);
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
 	return REAL(open64)(path, flags, mode);
@@ -193,6 +195,7 @@ INTERPOSE int openat(int dirfd, const char *path, int flags, ...)
 	mode_t mode;
 
 	MODE_OF(flags, mode);
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
 	return REAL(openat)(dirfd, path, flags, mode);
@@ -203,6 +206,7 @@ INTERPOSE int openat64(int dirfd, const char *path, int flags, ...)
 	mode_t mode;
 
 	MODE_OF(flags, mode);
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
 	return REAL(openat64)(dirfd, path, flags, mode);
@@ -210,30 +214,35 @@ INTERPOSE int openat64(int dirfd, const char *path, int flags, ...)
 
 INTERPOSE int __open_2(const char *path, int flags)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? interpose_open(path, flags, 0)
 				     : REAL(__open_2)(path, flags);
 }
 
 INTERPOSE int __open64_2(const char *path, int flags)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? interpose_open(path, flags, 0)
 				     : REAL(__open64_2)(path, flags);
 }
 
 INTERPOSE int __openat_2(int dirfd, const char *path, int flags)
 {
+	INTERPOSE_RELATIVE(dirfd, path);
 	return interpose_wants(path) ? interpose_open(path, flags, 0)
 				     : REAL(__openat_2)(dirfd, path, flags);
 }
 
 INTERPOSE int __openat64_2(int dirfd, const char *path, int flags)
 {
+	INTERPOSE_RELATIVE(dirfd, path);
 	return interpose_wants(path) ? interpose_open(path, flags, 0)
 				     : REAL(__openat64_2)(dirfd, path, flags);
 }
 
 INTERPOSE int creat(const char *path, mode_t mode)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path)
 		   ? interpose_open(path, O_CREAT | O_WRONLY | O_TRUNC, mode)
 		   : REAL(creat)(path, mode);
@@ -241,6 +250,7 @@ INTERPOSE int creat(const char *path, mode_t mode)
 
 INTERPOSE int creat64(const char *path, mode_t mode)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path)
 		   ? interpose_open(path, O_CREAT | O_WRONLY | O_TRUNC, mode)
 		   : REAL(creat64)(path, mode);
@@ -275,11 +285,13 @@ static FILE *open_stream(const char *path, const char *mode)
 
 INTERPOSE FILE *fopen(const char *path, const char *mode)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? open_stream(path, mode) : REAL(fopen)(path, mode);
 }
 
 INTERPOSE FILE *fopen64(const char *path, const char *mode)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? open_stream(path, mode)
 				     : REAL(fopen64)(path, mode);
 }
@@ -290,6 +302,7 @@ INTERPOSE DIR *opendir(const char *path)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(opendir)(path) : NULL;
@@ -301,6 +314,7 @@ INTERPOSE int scandir(const char *path, struct dirent ***list,
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(scandir)(path, list, filter, cmp) : -1;
@@ -312,18 +326,10 @@ INTERPOSE int scandir64(const char *path, struct dirent64 ***list,
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(scandir64)(path, list, filter, cmp) : -1;
-}
-
-INTERPOSE int chdir(const char *path)
-{
-	char buf[PATH_MAX];
-
-	if (interpose_wants(path))
-		path = tree_map(path, buf);
-	return path ? REAL(chdir)(path) : -1;
 }
 
 /* The names that were found, as the application knows them */

@@ -7,6 +7,7 @@
  */
 #undef _FORTIFY_SOURCE
 #undef _FILE_OFFSET_BITS
+#include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -19,6 +20,7 @@ INTERPOSE ssize_t getxattr(const char *path, const char *name, void *value, size
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(getxattr)(path, name, value, size) : -1;
@@ -28,6 +30,7 @@ INTERPOSE ssize_t lgetxattr(const char *path, const char *name, void *value, siz
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(lgetxattr)(path, name, value, size) : -1;
@@ -37,6 +40,7 @@ INTERPOSE ssize_t listxattr(const char *path, char *list, size_t size)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(listxattr)(path, list, size) : -1;
@@ -46,6 +50,7 @@ INTERPOSE ssize_t llistxattr(const char *path, char *list, size_t size)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(llistxattr)(path, list, size) : -1;
@@ -55,6 +60,7 @@ INTERPOSE int statfs(const char *path, struct statfs *st)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(statfs)(path, st) : -1;
@@ -64,6 +70,7 @@ INTERPOSE int statfs64(const char *path, struct statfs64 *st)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(statfs64)(path, st) : -1;
@@ -73,6 +80,7 @@ INTERPOSE int statvfs(const char *path, struct statvfs *st)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(statvfs)(path, st) : -1;
@@ -82,6 +90,7 @@ INTERPOSE int statvfs64(const char *path, struct statvfs64 *st)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(statvfs64)(path, st) : -1;
@@ -91,6 +100,7 @@ INTERPOSE int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(inotify_add_watch)(fd, path, mask) : -1;

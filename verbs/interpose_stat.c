@@ -96,23 +96,27 @@ static bool is_fd_itself(const char *path, int flags)
 
 INTERPOSE int stat(const char *path, struct stat *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? stat_ours(path, st, 0) : REAL(stat)(path, st);
 }
 
 INTERPOSE int stat64(const char *path, struct stat64 *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? stat_ours(path, (struct stat *)st, 0)
 				     : REAL(stat64)(path, st);
 }
 
 INTERPOSE int lstat(const char *path, struct stat *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? stat_ours(path, st, AT_SYMLINK_NOFOLLOW)
 				     : REAL(lstat)(path, st);
 }
 
 INTERPOSE int lstat64(const char *path, struct stat64 *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path)
 		   ? stat_ours(path, (struct stat *)st, AT_SYMLINK_NOFOLLOW)
 		   : REAL(lstat64)(path, st);
@@ -136,6 +140,7 @@ INTERPOSE int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
 	dev_t rdev = is_fd_itself(path, flags) ? rdev_of_fd(dirfd) : 0;
 
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (rdev)
 		return stat_fd(dirfd, st, rdev);
 	return interpose_wants(path) ? stat_ours(path, st, flags)
@@ -146,6 +151,7 @@ INTERPOSE int fstatat64(int dirfd, const char *path, struct stat64 *st, int flag
 {
 	dev_t rdev = is_fd_itself(path, flags) ? rdev_of_fd(dirfd) : 0;
 
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (rdev)
 		return stat_fd(dirfd, (struct stat *)st, rdev);
 	return interpose_wants(path) ? stat_ours(path, (struct stat *)st, flags)
@@ -154,24 +160,28 @@ INTERPOSE int fstatat64(int dirfd, const char *path, struct stat64 *st, int flag
 
 INTERPOSE int __xstat(int ver, const char *path, struct stat *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? stat_ours(path, st, 0)
 				     : REAL(__xstat)(ver, path, st);
 }
 
 INTERPOSE int __xstat64(int ver, const char *path, struct stat64 *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? stat_ours(path, (struct stat *)st, 0)
 				     : REAL(__xstat64)(ver, path, st);
 }
 
 INTERPOSE int __lxstat(int ver, const char *path, struct stat *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? stat_ours(path, st, AT_SYMLINK_NOFOLLOW)
 				     : REAL(__lxstat)(ver, path, st);
 }
 
 INTERPOSE int __lxstat64(int ver, const char *path, struct stat64 *st)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path)
 		   ? stat_ours(path, (struct stat *)st, AT_SYMLINK_NOFOLLOW)
 		   : REAL(__lxstat64)(ver, path, st);
@@ -194,6 +204,7 @@ INTERPOSE int __fxstat64(int ver, int fd, struct stat64 *st)
 
 INTERPOSE int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
 {
+	INTERPOSE_RELATIVE(dirfd, path);
 	return interpose_wants(path) ? stat_ours(path, st, flags)
 				     : REAL(__fxstatat)(ver, dirfd, path, st, flags);
 }
@@ -201,6 +212,7 @@ INTERPOSE int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, 
 INTERPOSE int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st,
 			   int flags)
 {
+	INTERPOSE_RELATIVE(dirfd, path);
 	return interpose_wants(path) ? stat_ours(path, (struct stat *)st, flags)
 				     : REAL(__fxstatat64)(ver, dirfd, path, st, flags);
 }
@@ -212,6 +224,7 @@ INTERPOSE int statx(int dirfd, const char *path, int flags, unsigned int mask,
 	char buf[PATH_MAX];
 	int err;
 
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (!rdev && interpose_wants(path)) {
 		path = place_of(path, buf, &rdev);
 		if (!path)
@@ -234,6 +247,7 @@ INTERPOSE int access(const char *path, int mode)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(access)(path, mode) : -1;
@@ -243,6 +257,7 @@ INTERPOSE int faccessat(int dirfd, const char *path, int mode, int flags)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(faccessat)(dirfd, path, mode, flags) : -1;
@@ -252,6 +267,7 @@ INTERPOSE int euidaccess(const char *path, int mode)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(euidaccess)(path, mode) : -1;
@@ -261,6 +277,7 @@ INTERPOSE int eaccess(const char *path, int mode)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(eaccess)(path, mode) : -1;
@@ -273,6 +290,7 @@ INTERPOSE ssize_t readlink(const char *path, char *out, size_t len)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(readlink)(path, out, len) : -1;
@@ -282,6 +300,7 @@ INTERPOSE ssize_t readlinkat(int dirfd, const char *path, char *out, size_t len)
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(readlinkat)(dirfd, path, out, len) : -1;
@@ -291,6 +310,7 @@ INTERPOSE ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(__readlink_chk)(path, out, len, room) : -1;
@@ -301,6 +321,7 @@ INTERPOSE ssize_t __readlinkat_chk(int dirfd, const char *path, char *out, size_
 {
 	char buf[PATH_MAX];
 
+	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
 	return path ? REAL(__readlinkat_chk)(dirfd, path, out, len, room) : -1;
@@ -321,12 +342,14 @@ static char *realpath_ours(const char *path, char *resolved)
 
 INTERPOSE char *realpath(const char *path, char *resolved)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? realpath_ours(path, resolved)
 				     : REAL(realpath)(path, resolved);
 }
 
 INTERPOSE char *__realpath_chk(const char *path, char *resolved, size_t room)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) && room >= PATH_MAX
 		   ? realpath_ours(path, resolved)
 		   : REAL(__realpath_chk)(path, resolved, room);
@@ -334,6 +357,7 @@ INTERPOSE char *__realpath_chk(const char *path, char *resolved, size_t room)
 
 INTERPOSE char *canonicalize_file_name(const char *path)
 {
+	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	return interpose_wants(path) ? realpath_ours(path, NULL)
 				     : REAL(canonicalize_file_name)(path);
 }

@@ -3,8 +3,8 @@
  *
  * Exactly these, and what is below them, are taken to the generated tree in DIR: the RDMA
  * classes of /sys, the device directory that they link to, and /dev/infiniband. The tree
- * has ordinary files, so that everything relative to one of its directories works without
- * us.
+ * has ordinary files, so that nearly everything relative to one of its directories works
+ * without us; interpose_relative.c does the rest.
  */
 #ifndef URXE_VERBS_PATHS_H
 #define URXE_VERBS_PATHS_H

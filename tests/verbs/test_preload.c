@@ -172,6 +172,72 @@ static const char *line_of(const char *path)
 	return line;
 }
 
+/* As seen from directories that are there on every machine */
+START_TEST(relative_paths)
+{
+	static const struct {
+		const char *dir, *rel;
+	} node[] = {{"/", "dev/infiniband/uverbs0"},
+		    {"/dev", "infiniband/uverbs0"},
+		    {"/dev", "./infiniband/uverbs0"},
+		    {"/dev/infiniband", "uverbs0"},
+		    {"/sys/class", "../../dev/infiniband/uverbs0"},
+		    {IB, "../../../dev/infiniband/uverbs0"}},
+	  file[] = {{"/", "sys/class/infiniband/rxe0/node_type"},
+		    {"/sys", "class/infiniband/rxe0/node_type"},
+		    {"/sys/class", "infiniband/rxe0/node_type"},
+		    {IB, "rxe0/node_type"},
+		    {IB "/rxe0", "node_type"},
+		    {IB, "../infiniband/rxe0/node_type"},
+		    {IB, "../../class/infiniband/rxe0/node_type"}};
+	char path[PATH_MAX], want[PATH_MAX];
+	struct stat st;
+	int dir, fd;
+
+	for (size_t i = 0; i < sizeof(node) / sizeof(node[0]); i++) {
+		dir = open(node[i].dir, O_RDONLY | O_DIRECTORY);
+		check_node(fstatat(dir, node[i].rel, &st, 0), &st);
+		fd = openat(dir, node[i].rel, O_RDWR);
+		check_node(fstat(fd, &st), &st);
+		close(fd);
+		ck_assert_int_eq(fchdir(dir), 0);
+		check_node(stat(node[i].rel, &st), &st);
+		ck_assert_int_eq(chdir("/"), 0);
+		ck_assert_int_eq(chdir(node[i].dir), 0);
+		fd = open(node[i].rel, O_RDWR);
+		check_node(fstat(fd, &st), &st);
+		close(fd);
+		close(dir);
+	}
+	for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
+		ck_assert_int_eq(chdir(file[i].dir), 0);
+		ck_assert_ptr_nonnull(realpath(file[i].dir, want));
+		ck_assert_str_eq(getcwd(path, sizeof(path)), want);
+		ck_assert_str_eq(line_of(file[i].rel), "1: CA\n");
+		ck_assert_int_eq(access(file[i].rel, R_OK), 0);
+	}
+	/* a directory of the real machine, and one that is nowhere */
+	ck_assert_int_eq(chdir(IB), 0);
+	ck_assert_int_eq(access("../net/lo", F_OK), 0);
+	ck_assert_int_eq(access("../infiniband/rxe7", F_OK), -1);
+	ck_assert_int_eq(chdir(".."), 0);
+	ck_assert_str_eq(getcwd(path, sizeof(path)), "/sys/class");
+}
+END_TEST
+
+/* ... also for what has changed since the tree was written */
+START_TEST(relative_attributes)
+{
+	int node = open_node();
+
+	ck_assert_int_eq(chdir(IB "/rxe0/ports/1"), 0);
+	ck_assert_int_eq(open("gid_attrs/types/60", O_RDONLY), -1);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_str_eq(line_of("state"), "4: ACTIVE\n");
+	close(node);
+}
+END_TEST
+
 START_TEST(attributes)
 {
 	char text[64];
@@ -538,6 +604,8 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, names_of_open);
 	tcase_add_test(tc, names_of_stat);
 	tcase_add_test(tc, directories_and_links);
+	tcase_add_test(tc, relative_paths);
+	tcase_add_test(tc, relative_attributes);
 	tcase_add_test(tc, attributes);
 	tcase_add_test(tc, duplicates_and_closing);
 	tcase_add_test(tc, through_a_socket);
