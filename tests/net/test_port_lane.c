@@ -10,8 +10,8 @@
 
 #include "net/port_internal.h"
 
-#define IP_A "127.77.9.1"
-#define IP_B "127.77.9.2"
+#define IP_A h_lo(1)
+#define IP_B h_lo(2)
 #define MANY 2000
 
 static void setup(void)
@@ -173,7 +173,7 @@ START_TEST(one_that_does_not_read_does_not_hold_up_others)
 
 	h_open_lanes(&a, IP_A);
 	h_open_lanes(&b, IP_B);
-	h_open_lanes(&c, "127.77.9.3");
+	h_open_lanes(&c, h_lo(3));
 	converse(&a, &b, 0, MANY);
 	path = (struct net_path){.src = a.ip, .dst = b.ip};
 	/* as much as the lane takes, then it is full for a while, then packets are lost */
@@ -205,13 +205,11 @@ END_TEST
 START_TEST(each_lane_has_its_turn)
 {
 	struct h_node from[6], b;
-	char ip[32];
 	uint32_t i, k, got;
 
 	h_open_lanes(&b, IP_B);
 	for (i = 0; i < 6; i++) {
-		snprintf(ip, sizeof(ip), "127.77.9.%u", 10 + i);
-		h_open_lanes(&from[i], ip);
+		h_open_lanes(&from[i], h_lo((uint8_t)(10 + i)));
 		b.rx = 0;
 		converse(&from[i], &b, i * 10000, MANY);
 	}
