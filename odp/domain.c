@@ -159,6 +159,21 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
 	inval_kick(dom);
 }
 
+bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len)
+{
+	uintptr_t mask = ((uintptr_t)1 << dom->page_shift) - 1;
+
+	if (!dom->linux_os || !len || ((addr | len) & mask) || len > -addr)
+		return false;
+	return os_linux_release(dom->linux_os, addr, len);
+}
+
+void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains)
+{
+	os_linux_released(dom->linux_os, addr, len, remains);
+	odp_invalidate(dom, addr, len);
+}
+
 /* --- events of the monitor -------------------------------------------------------- */
 
 static void monitor_begin(void *arg)
@@ -315,8 +330,9 @@ int odp_domain_fds(const struct odp_domain *dom, int *fds, int max)
 	return dom->linux_os ? os_linux_fds(dom->linux_os, fds, max) : 0;
 }
 
-void odp_domain_caps(const struct odp_domain *dom, struct odp_caps *out)
+void odp_domain_caps(struct odp_domain *dom, struct odp_caps *out)
 {
+	dom_settle(dom);
 	memset(out, 0, sizeof(*out));
 	if (dom->linux_os)
 		os_linux_caps(dom->linux_os, out);

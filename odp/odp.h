@@ -223,6 +223,17 @@ int odp_fault_in(struct odp_mr *mr, uint64_t iova, size_t len, bool write,
  */
 void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
 
+/*
+ * odp_change_begin - the program is about to unmap, move, discard or replace this range,
+ * whole pages: let it not wait for the monitor of events. Waits for nothing, like
+ * odp_invalidate().
+ * @return: true: odp_change_end() must follow the change, whether it succeeded or not.
+ *	False: nothing was done, events or odp_invalidate() tell as ever.
+ */
+bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len);
+/* Invalidates the range. @remains: the mapping is still there */
+void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains);
+
 /* Advice and flags as in ibv_advise_mr(3) */
 enum odp_advice {
 	ODP_PREFETCH = 0,
@@ -304,11 +315,15 @@ void odp_domain_each(struct odp_domain *dom,
  */
 size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t max);
 
-/* What invalidation and faults rest on, for `urxe doctor` and --stats */
+/*
+ * struct odp_caps - what invalidation and faults rest on, for `urxe doctor` and --stats
+ * @uffd_events: events of userfaultfd up to now, each of which somebody waited for
+ */
 struct odp_caps {
 	bool uffd, populate, pagemap;
 	int uffd_errno;
+	uint64_t uffd_events;
 };
-void odp_domain_caps(const struct odp_domain *dom, struct odp_caps *out);
+void odp_domain_caps(struct odp_domain *dom, struct odp_caps *out);
 
 #endif

@@ -252,12 +252,23 @@ void os_linux_abandon(struct os_linux *os)
 		uffd_abandon(os->uffd);
 }
 
+bool os_linux_release(struct os_linux *os, uintptr_t addr, size_t len)
+{
+	return os->uffd && uffd_release(os->uffd, addr, len);
+}
+
+void os_linux_released(struct os_linux *os, uintptr_t addr, size_t len, bool again)
+{
+	uffd_released(os->uffd, addr, len, again);
+}
+
 void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)
 {
 	caps->uffd = os->uffd;
 	caps->populate = os->populate;
 	caps->pagemap = os->pagemap;
 	caps->uffd_errno = os->uffd_errno;
+	caps->uffd_events = os->uffd ? uffd_events(os->uffd) : 0;
 }
 
 int os_linux_fds(const struct os_linux *os, int *fds, int max)

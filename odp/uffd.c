@@ -16,9 +16,18 @@
  *
  * A mapping made later is not registered, not even at the same address; so uffd_watch()
  * is called before each fault. What it registered last it remembers in a few slots, which
- * the monitor empties when something in them is unmapped or moved. A slot is only written
- * by uffd_watch() under the lock; the monitor stores a 0. One that is lost costs two
+ * are cut when something in them is unmapped or moved. A slot is only written
+ * by uffd_watch() under the lock; others only make it smaller. One that is lost costs two
  * system calls, nothing else.
+ *
+ * Waiting for the monitor costs the program two context switches. A caller of munmap(2)
+ * that is seen before it gets there can be spared them: uffd_release() takes exactly the
+ * range out of the userfaultfd, so that the kernel has nobody to tell, and
+ * uffd_released() afterwards either registers it again or forgets that it was. In between
+ * the slots still claim the range; that is as good as true, because the caller
+ * invalidates the range after uffd_released(), and so makes up for every event that was
+ * missed. Only what the slots cover is released: elsewhere there may be a userfaultfd of
+ * the program's own, which older kernels would let us unregister.
  *
  * UFFD_EVENT_FORK would need CAP_SYS_PTRACE: fork is left to odp_domain_forked().
  */
@@ -75,6 +84,7 @@ struct area {
  * @fd:		-1 once the monitor has ended
  * @stop:	eventfd that ends the monitor
  * @gone:	times that something was unmapped
+ * @events:	that the monitor has read
  * @lock:	of uffd_watch() and uffd_unwatch(); never the monitor's
  * @area, @n_areas: what was registered and not given back, under the lock
  * @slot:	ranges that are registered; @end 0: none
@@ -87,6 +97,7 @@ struct uffd {
 	void *arg;
 	pthread_t monitor;
 	_Atomic uint64_t gone;
+	_Atomic uint64_t events;
 	pthread_mutex_t lock;
 	struct {
 		_Atomic uintptr_t start, end;
@@ -98,15 +109,35 @@ struct uffd {
 
 /* --- what is registered ----------------------------------------------------------- */
 
+/*
+ * Cut [@first, @last] out of a slot; of two parts that remain the lower one stays. Should
+ * the slot be filled anew meanwhile, then a part of that is lost, never more claimed.
+ */
+static void slot_cut(struct uffd *u, unsigned int i, uintptr_t first, uintptr_t last)
+{
+	uintptr_t end = atomic_load(&u->slot[i].end);
+	uintptr_t start = atomic_load(&u->slot[i].start);
+
+	while (end > first && start <= last) {
+		if (start < first || last >= end - 1) {
+			uintptr_t to = start < first ? first : 0;
+
+			if (atomic_compare_exchange_strong(&u->slot[i].end, &end, to))
+				return;
+		} else if (atomic_compare_exchange_strong(&u->slot[i].start, &start,
+							  last + 1)) {
+			return;
+		}
+		end = atomic_load(&u->slot[i].end);
+		start = atomic_load(&u->slot[i].start);
+	}
+}
+
 static void slots_forget(struct uffd *u, uintptr_t first, uintptr_t last)
 {
 	atomic_fetch_add(&u->gone, 1);
-	for (unsigned int i = 0; i < SLOTS; i++) {
-		uintptr_t end = atomic_load(&u->slot[i].end);
-
-		if (end > first && atomic_load(&u->slot[i].start) <= last)
-			atomic_store(&u->slot[i].end, 0);
-	}
+	for (unsigned int i = 0; i < SLOTS; i++)
+		slot_cut(u, i, first, last);
 }
 
 /* Under u->lock. @gone: before the mapping was registered */
@@ -167,14 +198,21 @@ static int area_add(struct uffd *u, const struct vma *vma)
 	return 0;
 }
 
-static int register_range(struct uffd *u, const struct vma *vma)
+static int register_range(struct uffd *u, uintptr_t start, size_t len)
 {
 	struct uffdio_register r = {
-	    .range = {.start = vma->start, .len = vma->end - vma->start},
+	    .range = {.start = start, .len = len},
 	    .mode = UFFDIO_REGISTER_MODE_WP,
 	};
 
 	return sys_ioctl(u->fd, UFFDIO_REGISTER, &r) ? -errno : 0;
+}
+
+static int unregister_range(struct uffd *u, uintptr_t start, size_t len)
+{
+	struct uffdio_range r = {.start = start, .len = len};
+
+	return sys_ioctl(u->fd, UFFDIO_UNREGISTER, &r) ? -errno : 0;
 }
 
 /* Under u->lock */
@@ -186,7 +224,7 @@ static int register_vma(struct uffd *u, struct maps *maps, struct vma *vma)
 		int rc = area_add(u, vma);
 
 		if (!rc)
-			rc = register_range(u, vma);
+			rc = register_range(u, vma->start, vma->end - vma->start);
 		if (!maps_find(maps, vma->start, &now))
 			return rc;
 		if (now.start == vma->start && now.end == vma->end) {
@@ -237,13 +275,12 @@ static void area_give_back(struct uffd *u, struct maps *maps, const struct area 
 
 	for (uintptr_t p = a->start; p < a->end && maps_find(maps, p, &vma);
 	     p = vma.end) {
-		struct uffdio_range r;
+		uintptr_t start = vma.start > a->start ? vma.start : a->start;
+		uintptr_t end = vma.end < a->end ? vma.end : a->end;
 
-		if (vma.start >= a->end)
+		if (start >= end)
 			break;
-		r.start = vma.start > a->start ? vma.start : a->start;
-		r.len = (vma.end < a->end ? vma.end : a->end) - r.start;
-		sys_ioctl(u->fd, UFFDIO_UNREGISTER, &r);
+		unregister_range(u, start, end - start);
 	}
 }
 
@@ -278,6 +315,23 @@ void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 	}
 	maps_close(&maps);
 	pthread_mutex_unlock(&u->lock);
+}
+
+bool uffd_release(struct uffd *u, uintptr_t addr, size_t len)
+{
+	return u->fd >= 0 && slots_cover(u, addr, addr + (len - 1)) &&
+	       !unregister_range(u, addr, len);
+}
+
+void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again)
+{
+	if (!again || register_range(u, addr, len))
+		slots_forget(u, addr, addr + (len - 1));
+}
+
+uint64_t uffd_events(const struct uffd *u)
+{
+	return u->events;
 }
 
 /* --- the monitor ------------------------------------------------------------------ */
@@ -315,8 +369,10 @@ static bool drain(struct uffd *u)
 
 	u->hooks->begin(u->arg);
 	while ((n = sys_read(u->fd, msg, sizeof(msg))) > 0)
-		for (ssize_t i = 0; i < n / (ssize_t)sizeof(msg[0]); i++)
+		for (ssize_t i = 0; i < n / (ssize_t)sizeof(msg[0]); i++) {
+			atomic_fetch_add(&u->events, 1);
 			handle(u, &msg[i]);
+		}
 	n = n < 0 ? errno : 0;
 	u->hooks->end(u->arg);
 	return n == EAGAIN || n == EINTR;

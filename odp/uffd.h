@@ -42,6 +42,17 @@ void uffd_fds(const struct uffd *u, int fds[UFFD_FDS]);
  * Register all mappings that overlap the range. 0, or -errno of the first that cannot be
  */
 int uffd_watch(struct uffd *u, uintptr_t addr, size_t len);
+/*
+ * uffd_release - the program is about to unmap, move or discard the whole pages of this
+ * range: let the kernel send no event for it. Waits for nobody. True if the range was
+ * registered; then uffd_released() must follow, and an invalidation of the range after
+ * that.
+ */
+bool uffd_release(struct uffd *u, uintptr_t addr, size_t len);
+/* @again: the mapping is still there, register it as before */
+void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again);
+/* How many events the monitor has read */
+uint64_t uffd_events(const struct uffd *u);
 /* Give up the mappings that overlap the range and are not needed any more */
 void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len);
 

@@ -1,12 +1,14 @@
 /*
  * interpose_memory.c - what the program does to its address space.
  *
- * The page tables of on-demand MRs must forget a page whose mapping changed. Where
- * userfaultfd tells it, nothing is done here, except for mprotect(2) and for files that
- * shrink, which make no event. The real call comes first: if the HCA touches the page
- * between call and invalidation, its guarded copy faults and that is an invalidation as
- * well; the other way round it could fault the page in again and keep the entry over the
- * change.
+ * The page tables of on-demand MRs must forget a page whose mapping changed. The kernel
+ * tells by userfaultfd, but then the program waits until the monitor has read the event;
+ * so the range is taken out of the userfaultfd before the real call, where possible, and
+ * the tables are told here (odp_change_begin() and _end()). mprotect(2) and files that
+ * shrink make no event: the tables are told of them in any case, and of everything where
+ * there is no userfaultfd. The tables are told after the real call: if the HCA touches
+ * the page in between, its guarded copy faults and that is an invalidation as well; the
+ * other way round it could fault the page in again and keep the entry over the change.
  */
 #undef _FORTIFY_SOURCE
 #undef _FILE_OFFSET_BITS
@@ -23,21 +25,30 @@
 #include "verbs/engine.h"
 #include "verbs/interpose.h"
 
+/* Linux 5.4, 5.7, 5.18, 6.13 */
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
 #define INVALIDATING_FALLOC                                                              \
 	(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE |        \
 	 FALLOC_FL_INSERT_RANGE)
 
-/*
- * The page tables, if somebody but the kernel must tell them. @silent: the kernel never
- * does
- */
-static struct odp_domain *domain(bool silent)
+/* The page tables, NULL if there are none */
+static struct odp_domain *domain(void)
 {
 	struct engine *e = engine_running();
 
-	if (!e)
-		return NULL;
-	return silent || odp_domain_blind(engine_odp(e)) ? engine_odp(e) : NULL;
+	return e ? engine_odp(e) : NULL;
 }
 
 /* The errno of the real call survives. */
@@ -50,34 +61,6 @@ static void invalidate(struct odp_domain *dom, const void *addr, size_t len)
 	errno = err;
 }
 
-INTERPOSE int munmap(void *addr, size_t len)
-{
-	int err = REAL(munmap)(addr, len);
-
-	if (!err)
-		invalidate(domain(false), addr, len);
-	return err;
-}
-
-INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
-{
-	void *p = REAL(mmap)(addr, len, prot, flags, fd, offset);
-
-	if (p != MAP_FAILED && flags & MAP_FIXED)
-		invalidate(domain(false), p, len);
-	return p;
-}
-
-INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
-		       off64_t offset)
-{
-	void *p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
-
-	if (p != MAP_FAILED && flags & MAP_FIXED)
-		invalidate(domain(false), p, len);
-	return p;
-}
-
 static size_t whole_pages(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -85,42 +68,141 @@ static size_t whole_pages(size_t len)
 	return (len + page - 1) & ~(page - 1);
 }
 
+/*
+ * struct change - of a range that the kernel could tell of
+ * @dom:	NULL: there are no page tables
+ * @released:	it will not, see odp_change_begin()
+ */
+struct change {
+	struct odp_domain *dom;
+	uintptr_t addr;
+	size_t len;
+	bool released;
+};
+
+static struct change change_begin(const void *addr, size_t len)
+{
+	struct engine *e = engine_running();
+	struct change c = {.addr = (uintptr_t)addr, .len = whole_pages(len)};
+	int err = errno;
+
+	if (e) {
+		c.dom = engine_odp(e);
+		c.released = odp_change_begin(c.dom, c.addr, c.len);
+	}
+	errno = err;
+	return c;
+}
+
+/* @done: the range is not what it was; @remains: it is mapped still */
+static void change_end(const struct change *c, bool done, bool remains)
+{
+	int err = errno;
+
+	if (c->released)
+		odp_change_end(c->dom, c->addr, c->len, remains);
+	else if (c->dom && done && odp_domain_blind(c->dom))
+		odp_invalidate(c->dom, c->addr, c->len);
+	errno = err;
+}
+
+INTERPOSE int munmap(void *addr, size_t len)
+{
+	struct change c = change_begin(addr, len);
+	int err = REAL(munmap)(addr, len);
+
+	change_end(&c, !err, err);
+	return err;
+}
+
+INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	void *p = REAL(mmap)(addr, len, prot, flags, fd, offset);
+
+	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
+	return p;
+}
+
+INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
+		       off64_t offset)
+{
+	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	void *p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
+
+	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
+	return p;
+}
+
+/* In place: only a tail can go */
+static void *resize(void *old, size_t old_len, size_t len)
+{
+	size_t kept = whole_pages(len), had = whole_pages(old_len);
+	struct change c =
+	    change_begin((char *)old + kept, kept < had && kept ? had - kept : 0);
+	void *p = REAL(mremap)(old, old_len, len, 0, NULL);
+
+	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
+	return p;
+}
+
+/*
+ * What can stay where it is does: that is how mremap(2) has it, and only what moves is to
+ * be forgotten.
+ */
 INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 {
+	bool fixed = flags & MREMAP_FIXED;
+	struct change from, target;
 	void *to = NULL, *p;
 	va_list ap;
 
-	if (flags & MREMAP_FIXED) {
+	if (fixed) {
 		va_start(ap, flags);
 		to = va_arg(ap, void *);
 		va_end(ap);
 	}
+	if (domain() && old_len && !(flags & ~MREMAP_MAYMOVE)) {
+		p = resize(old, old_len, len);
+		if (p != MAP_FAILED || errno != ENOMEM || !flags)
+			return p;
+	}
+	from = change_begin(old, old_len);
+	target = change_begin(to, fixed ? len : 0);
 	p = REAL(mremap)(old, old_len, len, flags, to);
-	if (p == MAP_FAILED)
-		return p;
-	if (p != old)
-		invalidate(domain(false), old, old_len);
-	else if (whole_pages(len) < old_len)
-		invalidate(domain(false), (char *)old + whole_pages(len),
-			   old_len - whole_pages(len));
-	if (flags & MREMAP_FIXED)
-		invalidate(domain(false), p, len);
+	change_end(&from, p != MAP_FAILED && p != old,
+		   p == MAP_FAILED || p == old || flags & MREMAP_DONTUNMAP);
+	change_end(&target, p != MAP_FAILED, p == MAP_FAILED);
 	return p;
+}
+
+/* The contents go, and userfaultfd tells of it; madvise(2) */
+static bool discards(int advice)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+		return true;
+	default:
+		return false;
+	}
 }
 
 INTERPOSE int madvise(void *addr, size_t len, int advice)
 {
+	struct change c = change_begin(addr, discards(advice) ? len : 0);
 	int err = REAL(madvise)(addr, len, advice);
 
-	if (err)
-		return err;
-	/* userfaultfd tells of these before the kernel discards, so a racing fault may slip in. */
-	if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE)
-		invalidate(domain(true), addr, len);
-#ifdef MADV_PAGEOUT
-	else if (advice == MADV_PAGEOUT)
-		invalidate(domain(true), addr, len);
-#endif
+	change_end(&c, false, true);
+	/*
+	 * The event comes before the kernel discards, so a racing fault may slip in.
+	 * There is none at all for the other two.
+	 */
+	if (!err &&
+	    (discards(advice) || advice == MADV_PAGEOUT || advice == MADV_GUARD_INSTALL))
+		invalidate(domain(), addr, len);
 	return err;
 }
 
@@ -131,7 +213,7 @@ INTERPOSE int mprotect(void *addr, size_t len, int prot)
 	int err = REAL(mprotect)(addr, len, prot);
 
 	if (!err)
-		invalidate(domain(true), addr, len);
+		invalidate(domain(), addr, len);
 	return err;
 }
 
@@ -140,7 +222,7 @@ INTERPOSE int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 	int err = REAL(pkey_mprotect)(addr, len, prot, pkey);
 
 	if (!err)
-		invalidate(domain(true), addr, len);
+		invalidate(domain(), addr, len);
 	return err;
 }
 
@@ -179,7 +261,7 @@ INTERPOSE int ftruncate(int fd, off_t len)
 	int err = REAL(ftruncate)(fd, len);
 
 	if (!err)
-		invalidate_file(domain(true), fd, len);
+		invalidate_file(domain(), fd, len);
 	return err;
 }
 
@@ -188,7 +270,7 @@ INTERPOSE int ftruncate64(int fd, off64_t len)
 	int err = REAL(ftruncate64)(fd, len);
 
 	if (!err)
-		invalidate_file(domain(true), fd, len);
+		invalidate_file(domain(), fd, len);
 	return err;
 }
 
@@ -197,7 +279,7 @@ INTERPOSE int fallocate(int fd, int mode, off_t offset, off_t len)
 	int err = REAL(fallocate)(fd, mode, offset, len);
 
 	if (!err && mode & INVALIDATING_FALLOC)
-		invalidate_file(domain(true), fd, offset);
+		invalidate_file(domain(), fd, offset);
 	return err;
 }
 
@@ -206,6 +288,6 @@ INTERPOSE int fallocate64(int fd, int mode, off64_t offset, off64_t len)
 	int err = REAL(fallocate64)(fd, mode, offset, len);
 
 	if (!err && mode & INVALIDATING_FALLOC)
-		invalidate_file(domain(true), fd, offset);
+		invalidate_file(domain(), fd, offset);
 	return err;
 }

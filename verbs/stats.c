@@ -417,7 +417,8 @@ static void write_json(struct engine *e, const struct report *r, FILE *out)
 	fprintf(out, "{\n  \"program\": ");
 	json_string(out, program_invocation_short_name);
 	fprintf(out, ",\n  \"pid\": %d,\n", (int)getpid());
-	fprintf(out, "  \"userfaultfd\": %s,\n", r->caps.uffd ? "true" : "false");
+	fprintf(out, "  \"userfaultfd\": %s,\n  \"userfaultfd_events\": %" PRIu64 ",\n",
+		r->caps.uffd ? "true" : "false", r->caps.uffd_events);
 	json_devices(out, e);
 	fprintf(out, "  \"memory_regions\": [");
 	for (size_t i = 0; i < r->n_mr; i++) {

@@ -423,6 +423,56 @@ START_TEST(the_page_table_knows_at_once)
 }
 END_TEST
 
+/* How many events of userfaultfd did this process wait for? */
+static long events(void)
+{
+	static const char name[] = "\"userfaultfd_events\":";
+	char line[4096], *at = NULL;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "%s stat --json %d", getenv("URXE"), (int)getpid());
+	f = popen(line, "r");
+	ck_assert_ptr_nonnull(f);
+	if (fgets(line, sizeof(line), f))
+		at = strstr(line, name);
+	ck_assert_msg(at, "urxe stat: %s", line);
+	pclose(f);
+	return atol(at + strlen(name));
+}
+
+/*
+ * The program's own calls do not wait for the thread that reads events; system calls that
+ * the library does not see do, where there are any.
+ */
+START_TEST(calls_wait_for_no_event)
+{
+	static int (*const calls[])(struct region *) = {do_munmap, do_replace, do_move,
+							do_dontneed};
+	struct region r;
+	long before;
+
+	lab_begin(&l);
+	buf = lab_map(PAGES);
+	pinned = lab_reg(&l, buf, LEN, LAB_ACCESS);
+	mr = lab_reg(&l, NULL, SIZE_MAX, LAB_ODP);
+	before = events();
+	for (unsigned int i = 0; i < 100; i++) {
+		r.len = LEN;
+		make_anonymous(&r);
+		traffic(r.p, LEN, 1);
+		ck_assert_int_eq(calls[i % 4](&r), 0);
+		ck_assert(!lab_cached(mr, r.p + FROM, URXE_PAGE_READ));
+		ck_assert(lab_cached(mr, r.p, URXE_PAGE_READ));
+		/* what is left of it is known to be watched still */
+		ck_assert_int_eq(munmap(r.p, FROM), 0);
+		ck_assert(!lab_cached(mr, r.p, URXE_PAGE_READ));
+	}
+	ck_assert_int_eq(events(), before);
+	ck_assert_uint_ge(lab_counters(mr).page_invalidations, 100 * 4);
+	end();
+}
+END_TEST
+
 /* And back again: what was gone or protected is there */
 START_TEST(comes_back)
 {
@@ -591,6 +641,7 @@ int main(void)
 	tcase_set_timeout(change, 120);
 	tcase_add_loop_test(change, next_access_faults_again, 0, REMAPPABLE * CHANGES);
 	tcase_add_loop_test(change, the_page_table_knows_at_once, 0, CHANGES);
+	tcase_add_test(change, calls_wait_for_no_event);
 	tcase_add_loop_test(change, comes_back, 0, REMAPPABLE);
 	tcase_add_loop_test(change, behind_the_back, 0, REMAPPABLE);
 	tcase_add_test(change, fork_and_copy_on_write);

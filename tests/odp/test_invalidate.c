@@ -1,7 +1,8 @@
 /*
  * Description: whatever the program does to its memory, the next access of the HCA faults
- * again and sees what the CPU sees, or fails. In both worlds: events by userfaultfd, and
- * without it, with odp_invalidate() by interposition. The loop index chooses the world.
+ * again and sees what the CPU sees, or fails. In three worlds: events by userfaultfd; with
+ * userfaultfd and interposition, which lets the program wait for no event; without
+ * userfaultfd, with odp_invalidate() by interposition. The loop index chooses the world.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -9,18 +10,20 @@
 
 #include "tests/odp/util.h"
 
-enum { WORLD_UFFD, WORLD_INTERPOSED, WORLDS };
+enum { WORLD_UFFD, WORLD_BOTH, WORLD_INTERPOSED, WORLDS };
 
 static struct odp_domain *dom;
-static bool interposed;
+static int the_world;
+/* The range of the change that is being made, as far as about() released it */
+static uintptr_t released;
 
 /* False where the world does not exist on this machine */
 static bool begin(int world)
 {
-	struct odp_config cfg = {.uffd = world == WORLD_UFFD};
+	struct odp_config cfg = {.uffd = world != WORLD_INTERPOSED};
 	struct odp_caps caps;
 
-	interposed = world == WORLD_INTERPOSED;
+	the_world = world;
 	ck_assert_int_eq(odp_domain_create(&cfg, NULL, NULL, &dom), 0);
 	odp_domain_caps(dom, &caps);
 	if (caps.uffd == cfg.uffd)
@@ -30,11 +33,45 @@ static bool begin(int world)
 	return false;
 }
 
-/* What interposition does after the real call */
+/* What interposition does before the real call, if it sees it */
+static void about(const void *p, size_t len)
+{
+	released = 0;
+	if (the_world == WORLD_BOTH && odp_change_begin(dom, (uintptr_t)p, len))
+		released = (uintptr_t)p;
+}
+
+/* ... and after it; @remains: the mapping does */
+static void told_of(const void *p, size_t len, bool remains)
+{
+	if (the_world == WORLD_INTERPOSED)
+		odp_invalidate(dom, (uintptr_t)p, len);
+	if (released == (uintptr_t)p)
+		odp_change_end(dom, (uintptr_t)p, len, remains);
+	released = 0;
+}
+
 static void told(const void *p, size_t len)
 {
-	if (interposed)
-		odp_invalidate(dom, (uintptr_t)p, len);
+	told_of(p, len, false);
+}
+
+/* How many events somebody waited for */
+static uint64_t events(void)
+{
+	struct odp_caps caps;
+
+	odp_domain_caps(dom, &caps);
+	return caps.uffd_events;
+}
+
+/* @at_least: where only events tell (mremap may make two) */
+static void expect_waits(uint64_t at_least)
+{
+	if (the_world == WORLD_UFFD)
+		ck_assert_uint_ge(events(), at_least);
+	else
+		ck_assert_uint_eq(events(), 0);
 }
 
 /* One access, and whether it faulted */
@@ -89,9 +126,11 @@ START_TEST(munmap_then_map)
 	if (!begin(_i))
 		return;
 	mr = four_pages(p);
+	about(p + PAGE, 2 * PAGE);
 	munmap(p + PAGE, 2 * PAGE);
 	told(p + PAGE, 2 * PAGE);
 	expect_invalidated(mr, 1, 2);
+	expect_waits(1);
 	expect_read(mr, p + PAGE, -EFAULT, true);
 	expect_read(mr, p, 1, false);
 	expect_read(mr, p + 3 * PAGE, 4, false);
@@ -103,8 +142,10 @@ START_TEST(munmap_then_map)
 	expect_read(mr, p + PAGE, 0, true);
 	expect_read(mr, p + PAGE, 0, false);
 	/* ... is watched as well */
+	about(p + PAGE, PAGE);
 	munmap(p + PAGE, PAGE);
 	told(p + PAGE, PAGE);
+	expect_waits(2);
 	expect_invalidated(mr, 2, 3);
 	expect_read(mr, p + PAGE, -EFAULT, true);
 	end(mr);
@@ -119,9 +160,11 @@ START_TEST(map_fixed_over_it)
 	if (!begin(_i))
 		return;
 	mr = four_pages(p);
+	about(p, 2 * PAGE);
 	mmap(p, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	told(p, 2 * PAGE);
 	expect_invalidated(mr, 1, 2);
+	expect_waits(1);
 	expect_read(mr, p, 0, true);
 	ck_assert_int_eq(util_write(mr, p, 1), -EFAULT);
 	end(mr);
@@ -137,14 +180,17 @@ START_TEST(mremap_moves_it)
 		return;
 	mr = four_pages(p);
 	q = mmap(NULL, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	about(p, 4 * PAGE);
 	ck_assert_ptr_eq(mremap(p, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, q),
 			 q);
 	told(p, 4 * PAGE);
 	told(q, 4 * PAGE);
 	expect_invalidated(mr, 1, 4);
+	expect_waits(1);
 	expect_read(mr, p, -EFAULT, true);
 	there = util_mr(dom, q, 4 * PAGE, true);
 	expect_read(there, q, 1, true);
+	about(q, 4 * PAGE);
 	munmap(q, 4 * PAGE);
 	told(q, 4 * PAGE);
 	expect_invalidated(there, 1, 1);
@@ -161,6 +207,7 @@ START_TEST(mremap_shrinks_and_grows_it)
 	if (!begin(_i))
 		return;
 	mr = four_pages(p);
+	about(p + PAGE, 3 * PAGE);
 	ck_assert_ptr_eq(mremap(p, 4 * PAGE, PAGE, 0), p);
 	told(p + PAGE, 3 * PAGE);
 	expect_invalidated(mr, 1, 3);
@@ -187,10 +234,12 @@ static void discard(int world, int advice, bool shared)
 	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
 		 (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
 	mr = four_pages(p);
+	about(p + PAGE, 2 * PAGE);
 	rc = madvise(p + PAGE, 2 * PAGE, advice);
 	ck_assert_int_eq(rc, 0);
-	told(p + PAGE, 2 * PAGE);
+	told_of(p + PAGE, 2 * PAGE, true);
 	expect_invalidated(mr, 1, 2);
+	expect_waits(1);
 	/* freed pages may keep their contents for a while */
 	rc = util_read(mr, p + PAGE);
 	ck_assert_int_eq(rc, p[PAGE]);
@@ -198,10 +247,13 @@ static void discard(int world, int advice, bool shared)
 		ck_assert_int_eq(rc, shared && advice == MADV_DONTNEED ? 2 : 0);
 	ck_assert_uint_eq(util_faults(mr), 5);
 	expect_read(mr, p, 1, false);
-	/* and again: it is still watched */
-	ck_assert_int_eq(madvise(p, PAGE, advice), 0);
-	told(p, PAGE);
+	/* and again: it is still watched, now without interposition */
+	ck_assert_int_eq(madvise(p + PAGE, PAGE, advice), 0);
+	told(p + PAGE, PAGE);
 	expect_invalidated(mr, 2, 3);
+	ck_assert_uint_eq(events(), the_world == WORLD_UFFD   ? 2
+				    : the_world == WORLD_BOTH ? 1
+							      : 0);
 	end(mr);
 }
 
@@ -449,6 +501,54 @@ START_TEST(mapped_after_registration)
 }
 END_TEST
 
+/* The change that interposition announced fails: the mapping is watched as before. */
+START_TEST(change_fails)
+{
+	uint8_t *p = util_map(4 * PAGE);
+	struct odp_mr *mr;
+
+	if (_i != WORLD_BOTH || !begin(_i))
+		return;
+	mr = four_pages(p);
+	about(p + PAGE, PAGE);
+	told_of(p + PAGE, PAGE, true);
+	expect_invalidated(mr, 1, 1);
+	expect_read(mr, p + PAGE, 2, true);
+	ck_assert_uint_eq(events(), 0);
+	munmap(p + PAGE, PAGE);
+	expect_invalidated(mr, 2, 2);
+	ck_assert_uint_eq(events(), 1);
+	expect_read(mr, p + PAGE, -EFAULT, true);
+	/* one piece as before: what is left moves as a whole */
+	ck_assert_ptr_ne(mremap(p + 2 * PAGE, 2 * PAGE, 4 * PAGE, MREMAP_MAYMOVE),
+			 MAP_FAILED);
+	end(mr);
+}
+END_TEST
+
+/* A range that is not watched, or not as a whole, is left to events. */
+START_TEST(change_of_what_is_not_watched)
+{
+	uint8_t *p = util_map(4 * PAGE);
+	struct odp_mr *mr;
+
+	if (!begin(_i))
+		return;
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, PAGE));
+	mr = four_pages(p);
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, 0));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p + 1, PAGE));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, PAGE + 1));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, -(uintptr_t)p));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, SIZE_MAX & ~(PAGE - 1)));
+	expect_read(mr, p, 1, false);
+	munmap(p, PAGE);
+	told(p, PAGE);
+	expect_invalidated(mr, 1, 1);
+	end(mr);
+}
+END_TEST
+
 /* When no MR wants them any more, mappings are given back: others can register them. */
 START_TEST(mappings_are_given_back)
 {
@@ -456,7 +556,7 @@ START_TEST(mappings_are_given_back)
 	struct odp_mr *mr, *other;
 	struct odp_domain *first, *second;
 
-	if (_i != WORLD_UFFD || !begin(_i))
+	if (_i == WORLD_INTERPOSED || !begin(_i))
 		return;
 	first = dom;
 	mr = four_pages(p);
@@ -502,6 +602,8 @@ int main(void)
 	tcase_add_loop_test(tc, domain_of_the_child, 0, WORLDS);
 	tcase_add_loop_test(tc, implicit_sees_all, 0, WORLDS);
 	tcase_add_loop_test(tc, mapped_after_registration, 0, WORLDS);
+	tcase_add_loop_test(tc, change_fails, 0, WORLDS);
+	tcase_add_loop_test(tc, change_of_what_is_not_watched, 0, WORLDS);
 	tcase_add_loop_test(tc, mappings_are_given_back, 0, WORLDS);
 	suite_add_tcase(s, tc);
 	return util_run(s);

@@ -23,7 +23,9 @@
 static struct odp_domain *dom;
 static struct odp_mr *mrs[3];
 static uint8_t *arena, *elsewhere;
-static bool interposed;
+/* Which world this is, see test_invalidate.c */
+static bool interposed, announced;
+static __thread bool released;
 static _Atomic bool stop;
 static _Atomic uint64_t accesses, refused;
 
@@ -34,10 +36,19 @@ static uint8_t *slot_at(unsigned int i)
 	return arena + i * SLOT_BYTES;
 }
 
-static void told(const void *p, size_t len)
+/* What interposition does before a call, and after it */
+static void about(const void *p, size_t len)
+{
+	released = announced && odp_change_begin(dom, (uintptr_t)p, len);
+}
+
+static void told(const void *p, size_t len, bool remains)
 {
 	if (interposed)
 		odp_invalidate(dom, (uintptr_t)p, len);
+	if (released)
+		odp_change_end(dom, (uintptr_t)p, len, remains);
+	released = false;
 }
 
 /* What the program writes, through the HCA so that no CPU access of the test can fault */
@@ -63,9 +74,10 @@ static void verify(unsigned int i, uint8_t value)
 
 static void remap(uint8_t *p)
 {
+	about(p, SLOT_BYTES);
 	MUST(mmap(p, SLOT_BYTES, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p);
-	told(p, SLOT_BYTES);
+	told(p, SLOT_BYTES, false);
 }
 
 /* One change of a slot, with the lock; what it holds afterwards */
@@ -75,32 +87,36 @@ static uint8_t change(unsigned int i, unsigned int what, uint8_t value)
 
 	switch (what % 6) {
 	case 0:
+		about(p, SLOT_BYTES);
 		munmap(p, SLOT_BYTES);
-		told(p, SLOT_BYTES);
+		told(p, SLOT_BYTES, false);
 		sched_yield();
 		remap(p);
 		return 0;
 	case 1:
+		about(p, SLOT_BYTES);
 		madvise(p, SLOT_BYTES, MADV_DONTNEED);
-		told(p, SLOT_BYTES);
+		told(p, SLOT_BYTES, true);
 		return 0;
 	case 2:
 		remap(p);
 		return 0;
 	case 3:
 		mprotect(p, SLOT_BYTES, PROT_NONE);
-		told(p, SLOT_BYTES);
+		told(p, SLOT_BYTES, false);
 		sched_yield();
 		mprotect(p, SLOT_BYTES, PROT_READ | PROT_WRITE);
-		told(p, SLOT_BYTES);
+		told(p, SLOT_BYTES, false);
 		return value;
 	case 4:
 		/* away and back: the contents travel */
 		q = elsewhere + i * SLOT_BYTES;
+		about(p, SLOT_BYTES);
 		mremap(p, SLOT_BYTES, SLOT_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, q);
-		told(p, SLOT_BYTES);
+		told(p, SLOT_BYTES, false);
+		about(q, SLOT_BYTES);
 		mremap(q, SLOT_BYTES, SLOT_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, p);
-		told(q, SLOT_BYTES);
+		told(q, SLOT_BYTES, false);
 		return value;
 	default:
 		madvise(p, PAGE, MADV_PAGEOUT);
@@ -198,7 +214,8 @@ static void sum(void *arg, const struct odp_mr_info *info)
 	*(uint64_t *)arg += info->pages_cached;
 }
 
-static void run(struct odp_config cfg)
+/* @both: userfaultfd and interposition */
+static void run(struct odp_config cfg, bool both)
 {
 	void *(*const fns[])(void *) = {changer, changer, reader, prefetcher};
 	struct timespec t = {.tv_sec = getenv("ODP_STRESS_SECONDS")
@@ -209,6 +226,7 @@ static void run(struct odp_config cfg)
 	uint64_t cached = 0;
 
 	interposed = !cfg.uffd;
+	announced = both;
 	ck_assert_int_eq(odp_domain_create(&cfg, NULL, NULL, &dom), 0);
 	arena = remote_map(0x7e9000000000);
 	elsewhere = remote_map(0x7e9100000000);
@@ -250,19 +268,25 @@ static void run(struct odp_config cfg)
 
 START_TEST(by_userfaultfd)
 {
-	run((struct odp_config){.uffd = true});
+	run((struct odp_config){.uffd = true}, false);
+}
+END_TEST
+
+START_TEST(by_both)
+{
+	run((struct odp_config){.uffd = true}, true);
 }
 END_TEST
 
 START_TEST(by_interposition)
 {
-	run((struct odp_config){0});
+	run((struct odp_config){0}, false);
 }
 END_TEST
 
 START_TEST(with_a_bound)
 {
-	run((struct odp_config){.uffd = true, .max_pages = 20});
+	run((struct odp_config){.uffd = true, .max_pages = 20}, true);
 }
 END_TEST
 
@@ -273,6 +297,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, by_userfaultfd);
+	tcase_add_test(tc, by_both);
 	tcase_add_test(tc, by_interposition);
 	tcase_add_test(tc, with_a_bound);
 	suite_add_tcase(s, tc);
