@@ -149,12 +149,30 @@ void odp_mr_put(struct odp_mr *mr)
 	mr_free(mr);
 }
 
+/* With the lock: the faults that the options want for an MR of this name */
+static void obey_name(struct odp_mr *mr)
+{
+	const struct odp_config *cfg = &mr->dom->cfg;
+
+	for (unsigned int i = 0; mr->demand && i < cfg->n_named; i++) {
+		const struct odp_fault_rule *r = &cfg->named[i];
+
+		if (strcmp(r->name, mr->name))
+			continue;
+		if (r->has_model)
+			mr->demand->model = r->model;
+		if (r->has_latency)
+			mr->demand->latency = r->latency;
+	}
+}
+
 void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name)
 {
 	dom_lock(mr->dom);
 	mr->key = key;
 	snprintf(mr->name, sizeof(mr->name), "%s", name ? name : "");
 	mr_match_rules(mr);
+	obey_name(mr);
 	dom_unlock(mr->dom);
 }
 

@@ -81,6 +81,18 @@ const char *odp_model_name(enum odp_fault_model model);
 int odp_model_from_name(const char *name, enum odp_fault_model *model);
 
 /*
+ * struct odp_fault_rule - what is special about the faults of something that has a name
+ * @model, @latency: valid if @has_model, @has_latency
+ */
+struct odp_fault_rule {
+	char name[32];
+	bool has_model, has_latency;
+	enum odp_fault_model model;
+	uint64_t latency;
+};
+#define ODP_MAX_FAULT_RULES 16
+
+/*
  * struct odp_config
  * @model:	fault model of new MRs
  * @snapshot:	at registration, pages already present enter the table
@@ -89,6 +101,7 @@ int odp_model_from_name(const char *name, enum odp_fault_model *model);
  *		The least recently used page is evicted.
  * @uffd:	use userfaultfd where it can be had
  * @script:	scripted faults, NULL for none; copied
+ * @named:	of MRs from when they are given such a name on; the first @n_named
  */
 #define ODP_MAX_BOUND (1u << 30)
 
@@ -99,6 +112,8 @@ struct odp_config {
 	uint64_t max_pages;
 	bool uffd;
 	const char *script;
+	struct odp_fault_rule named[ODP_MAX_FAULT_RULES];
+	unsigned int n_named;
 };
 
 /*
@@ -162,7 +177,10 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 struct odp_mr *odp_mr_get(struct odp_mr *mr);
 /* The last put frees. Never called under a lock of this layer. */
 void odp_mr_put(struct odp_mr *mr);
-/* The id by which `--stats` and `urxe stat` show it (the lkey), and a name */
+/*
+ * The id by which `--stats` and `urxe stat` show it (the lkey), and a name, for which
+ * odp_config.named and scripted faults may have rules
+ */
 void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name);
 /* Faults of this MR from now on; those that are pending keep their time. */
 void odp_mr_set_model(struct odp_mr *mr, enum odp_fault_model model, uint64_t latency);

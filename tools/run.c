@@ -75,16 +75,16 @@ static void make_long_options(struct option *lo)
 	lo[n] = (struct option){0};
 }
 
-static int set_option(struct options *o, int row, const char *value, bool *device_given)
+/* @given: bit n: row n was on the command line already */
+static int set_option(struct options *o, int row, const char *value, uint32_t *given)
 {
 	const struct option_desc *d = options_desc((size_t)row);
 	char err[200];
 
 	/* The command line replaces what the environment says, and adds up by itself. */
-	if (d->repeat && !*device_given) {
-		o->n_devices = 0;
-		*device_given = true;
-	}
+	if (d->repeat && !(*given & 1u << row))
+		options_clear(o, d->name);
+	*given |= 1u << row;
 	if (options_set(o, d->name, value ? value : d->implied, err, sizeof(err)))
 		return usage_error("--%s: %s", d->name, err);
 	return 0;
@@ -94,7 +94,7 @@ static int set_option(struct options *o, int row, const char *value, bool *devic
 static int parse(int argc, char **argv, struct options *o)
 {
 	struct option lo[MAX_OPTIONS];
-	bool device_given = false;
+	uint32_t given = 0;
 	char err[200];
 	int c, rc;
 
@@ -119,7 +119,7 @@ static int parse(int argc, char **argv, struct options *o)
 			return usage_error("unknown option '%s' (see urxe help run)",
 					   argv[optind - 1]);
 		default:
-			rc = set_option(o, c - OPT_TABLE, optarg, &device_given);
+			rc = set_option(o, c - OPT_TABLE, optarg, &given);
 			if (rc)
 				return rc;
 		}
@@ -127,6 +127,14 @@ static int parse(int argc, char **argv, struct options *o)
 	if (optind == argc)
 		return usage_error("no command to run (see urxe help run)");
 	return 0;
+}
+
+static bool has_device(const struct options *o, const char *name)
+{
+	for (unsigned int i = 0; i < o->n_devices; i++)
+		if (!strcmp(o->device[i].name, name))
+			return true;
+	return false;
 }
 
 /*
@@ -146,6 +154,12 @@ static int choose_devices(struct options *o)
 			return usage_error(
 			    "device %s: there is no network interface '%s'",
 			    o->device[i].name, o->device[i].ifname);
+	for (unsigned int i = 0; i < o->n_faults; i++)
+		if ((o->faults[i].has_model || o->faults[i].has_latency) &&
+		    !has_device(o, o->faults[i].name))
+			return usage_error("there is no device '%s', which --odp-model "
+					   "or --odp-latency names",
+					   o->faults[i].name);
 	return 0;
 }
 

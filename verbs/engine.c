@@ -416,6 +416,17 @@ void engine_unlock(struct engine *e)
 
 /* --- start and end ---------------------------------------------------------------- */
 
+/* What the options say of this device in particular */
+static void set_faults(struct engine_device *d)
+{
+	const struct options *o = &d->engine->opt;
+	const struct odp_fault_rule *r = options_faults(o, d->name);
+
+	if (r)
+		emu_set_fault_model(d->hca, r->has_model ? r->model : o->odp.model,
+				    r->has_latency ? r->latency : o->odp.latency);
+}
+
 static int start_device(struct engine *e, unsigned int index)
 {
 	struct engine_device *d = &e->dev[index];
@@ -439,6 +450,7 @@ static int start_device(struct engine *e, unsigned int index)
 	if (ret)
 		return ret;
 	e->n_dev = index + 1;
+	set_faults(d);
 	return engine_links_init(d);
 }
 

@@ -23,12 +23,14 @@
 /*
  * struct row - one setting
  * @parse:	0, or -EINVAL with a reason in @err
+ * @clear:	as if it had not been given; only where values add up
  * @format:	the text that @parse would take; false when the setting has its default
  */
 struct row {
 	struct option_desc d;
 	int (*parse)(struct options *o, const char *value, char *err, size_t errlen);
 	bool (*format)(const struct options *o, char *buf, size_t len);
+	void (*clear)(struct options *o);
 };
 
 static __attribute__((format(printf, 3, 4))) int bad(char *err, size_t errlen,
@@ -224,20 +226,145 @@ static bool format_device(const struct options *o, char *buf, size_t len)
 	return o->n_devices;
 }
 
+static void clear_devices(struct options *o)
+{
+	o->n_devices = 0;
+}
+
 /* --- on-demand paging ------------------------------------------------------------- */
+
+/*
+ * The model and the latency of faults are lists: VALUE for all, DEVICE:VALUE,
+ * mr=NAME:VALUE. A rule has one of both, or both.
+ */
+
+/* The rule of that name, a new one if there is none; NULL: too many */
+static struct odp_fault_rule *rule_of(struct odp_fault_rule *rules, unsigned int *n,
+				      unsigned int max, const char *name, size_t len)
+{
+	for (unsigned int i = 0; i < *n; i++)
+		if (!strncmp(rules[i].name, name, len) && !rules[i].name[len])
+			return &rules[i];
+	if (*n == max)
+		return NULL;
+	memset(&rules[*n], 0, sizeof(*rules));
+	memcpy(rules[*n].name, name, len);
+	return &rules[(*n)++];
+}
+
+/* @where, up to the colon: a device, or mr=NAME */
+static int find_rule(struct options *o, const char *where, size_t len,
+		     struct odp_fault_rule **rule, char *err, size_t errlen)
+{
+	bool mr = len >= 3 && !strncmp(where, "mr=", 3);
+	const char *name = mr ? where + 3 : where;
+	size_t nlen = mr ? len - 3 : len;
+	size_t room = mr ? sizeof((*rule)->name) : sizeof(o->device[0].name);
+
+	if (!mr && (!name_ok(name, nlen) || strncmp(name, "rxe", 3)))
+		return bad(err, errlen, "'%.*s' is neither a device nor mr=NAME",
+			   len < 64 ? (int)len : 64, where);
+	if (!nlen || nlen >= room)
+		return bad(err, errlen, "'%.*s': a name has 1 to %zu bytes",
+			   len < 64 ? (int)len : 64, where, room - 1);
+	*rule =
+	    mr ? rule_of(o->odp.named, &o->odp.n_named, ODP_MAX_FAULT_RULES, name, nlen)
+	       : rule_of(o->faults, &o->n_faults, OPTIONS_MAX_DEVICES, name, nlen);
+	return *rule ? 0 : bad(err, errlen, "too many names");
+}
+
+/* Take a list apart; @set has NULL for the rule where a value is for all */
+static int parse_faults(struct options *o, const char *v,
+			int (*set)(struct options *o, struct odp_fault_rule *rule,
+				   const char *value, char *err, size_t errlen),
+			char *err, size_t errlen)
+{
+	char item[128];
+
+	for (;;) {
+		struct odp_fault_rule *rule = NULL;
+		size_t n = strcspn(v, ",");
+		char *colon;
+		int rc;
+
+		if (n >= sizeof(item))
+			return bad(err, errlen, "'%.64s...' is too long", v);
+		memcpy(item, v, n);
+		item[n] = '\0';
+		colon = strrchr(item, ':');
+		rc = colon
+			 ? find_rule(o, item, (size_t)(colon - item), &rule, err, errlen)
+			 : 0;
+		if (!rc)
+			rc = set(o, rule, colon ? colon + 1 : item, err, errlen);
+		if (rc || !v[n])
+			return rc;
+		v += n + 1;
+	}
+}
+
+/*
+ * The other way round: @give writes the value of a rule, or with NULL that for all, and
+ * tells whether there is one
+ */
+static bool format_faults(const struct options *o,
+			  bool (*give)(const struct options *o,
+				       const struct odp_fault_rule *rule, char value[32]),
+			  char *buf, size_t len)
+{
+	char value[32];
+	size_t n = 0;
+
+	*buf = '\0';
+	if (give(o, NULL, value))
+		n += (size_t)snprintf(buf, len, "%s", value);
+	for (unsigned int i = 0; i < o->n_faults + o->odp.n_named && n < len; i++) {
+		bool mr = i >= o->n_faults;
+		const struct odp_fault_rule *r =
+		    mr ? &o->odp.named[i - o->n_faults] : &o->faults[i];
+
+		if (give(o, r, value))
+			n += (size_t)snprintf(buf + n, len - n, "%s%s%s:%s", n ? "," : "",
+					      mr ? "mr=" : "", r->name, value);
+	}
+	return n;
+}
+
+static int set_model(struct options *o, struct odp_fault_rule *rule, const char *v,
+		     char *err, size_t errlen)
+{
+	if (odp_model_from_name(v, rule ? &rule->model : &o->odp.model))
+		return bad(err, errlen,
+			   "'%.64s' is not one of sync, rnr, drop, damming, flood", v);
+	if (rule)
+		rule->has_model = true;
+	return 0;
+}
+
+static bool give_model(const struct options *o, const struct odp_fault_rule *rule,
+		       char value[32])
+{
+	snprintf(value, 32, "%s", odp_model_name(rule ? rule->model : o->odp.model));
+	return rule ? rule->has_model : o->odp.model != ODP_FAULT_SYNC;
+}
 
 static int parse_model(struct options *o, const char *v, char *err, size_t errlen)
 {
-	if (odp_model_from_name(v, &o->odp.model))
-		return bad(err, errlen,
-			   "'%.64s' is not one of sync, rnr, drop, damming, flood", v);
-	return 0;
+	return parse_faults(o, v, set_model, err, errlen);
 }
 
 static bool format_model(const struct options *o, char *buf, size_t len)
 {
-	snprintf(buf, len, "%s", odp_model_name(o->odp.model));
-	return o->odp.model != ODP_FAULT_SYNC;
+	return format_faults(o, give_model, buf, len);
+}
+
+static void clear_model(struct options *o)
+{
+	o->odp.model = ODP_FAULT_SYNC;
+	for (unsigned int i = 0; i < o->n_faults; i++)
+		o->faults[i].has_model = false;
+	for (unsigned int i = 0; i < o->odp.n_named; i++)
+		o->odp.named[i].has_model = false;
 }
 
 static int parse_start(struct options *o, const char *v, char *err, size_t errlen)
@@ -267,7 +394,7 @@ static bool take_number(const char *s, uint64_t *out, const char **end)
 	return !errno;
 }
 
-static int parse_latency(struct options *o, const char *v, char *err, size_t errlen)
+static int take_time(const char *v, uint64_t *ns, char *err, size_t errlen)
 {
 	static const struct {
 		const char *name;
@@ -281,7 +408,7 @@ static int parse_latency(struct options *o, const char *v, char *err, size_t err
 	if (!take_number(v, &n, &end))
 		return bad(err, errlen, "'%.64s' is not a time like 50us", v);
 	if (!n && !*end) {
-		o->odp.latency = 0;
+		*ns = 0;
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -289,16 +416,46 @@ static int parse_latency(struct options *o, const char *v, char *err, size_t err
 			continue;
 		if (n > max / units[i].ns)
 			return bad(err, errlen, "'%.64s' is more than an hour", v);
-		o->odp.latency = n * units[i].ns;
+		*ns = n * units[i].ns;
 		return 0;
 	}
 	return bad(err, errlen, "'%.64s' is not a time like 50us (ns, us, ms, s)", v);
 }
 
+static int set_latency(struct options *o, struct odp_fault_rule *rule, const char *v,
+		       char *err, size_t errlen)
+{
+	int rc = take_time(v, rule ? &rule->latency : &o->odp.latency, err, errlen);
+
+	if (!rc && rule)
+		rule->has_latency = true;
+	return rc;
+}
+
+static bool give_latency(const struct options *o, const struct odp_fault_rule *rule,
+			 char value[32])
+{
+	snprintf(value, 32, "%" PRIu64 "ns", rule ? rule->latency : o->odp.latency);
+	return rule ? rule->has_latency : o->odp.latency != 0;
+}
+
+static int parse_latency(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return parse_faults(o, v, set_latency, err, errlen);
+}
+
 static bool format_latency(const struct options *o, char *buf, size_t len)
 {
-	snprintf(buf, len, "%" PRIu64 "ns", o->odp.latency);
-	return o->odp.latency;
+	return format_faults(o, give_latency, buf, len);
+}
+
+static void clear_latency(struct options *o)
+{
+	o->odp.latency = 0;
+	for (unsigned int i = 0; i < o->n_faults; i++)
+		o->faults[i].has_latency = false;
+	for (unsigned int i = 0; i < o->odp.n_named; i++)
+		o->odp.named[i].has_latency = false;
 }
 
 static int parse_max_pages(struct options *o, const char *v, char *err, size_t errlen)
@@ -376,7 +533,8 @@ static const struct row rows[] = {
       "repeated. Default: rxe0 on lo, then one for each interface\n"
       "that is up and has an address"},
      parse_device,
-     format_device},
+     format_device,
+     clear_devices},
     {{"backend", "URXE_BACKEND", "socket|uring", NULL, false,
       "how packets are sent and received"},
      parse_backend,
@@ -392,21 +550,26 @@ static const struct row rows[] = {
       "stands for the process id"},
      parse_stats,
      format_stats},
-    {{"odp-model", "URXE_ODP_MODEL", "MODEL", NULL, false,
+    {{"odp-model", "URXE_ODP_MODEL", "[WHERE:]MODEL", NULL, true,
       "how a page fault of the device is served: sync (at once;\n"
       "default), rnr (the responder answers \"not ready\" meanwhile,\n"
-      "as ConnectX does), drop, damming, flood"},
+      "as ConnectX does), drop, damming, flood. WHERE is a device, or\n"
+      "mr=NAME for memory regions that the program gave this name;\n"
+      "may be repeated"},
      parse_model,
-     format_model},
+     format_model,
+     clear_model},
     {{"odp-start", "URXE_ODP_START", "cold|snapshot", NULL, false,
       "page table of a new on-demand memory region: empty (cold,\n"
       "default), or with the pages that are in memory (snapshot)"},
      parse_start,
      format_start},
-    {{"odp-latency", "URXE_ODP_LATENCY", "TIME", NULL, false,
-      "added to each page fault: 50us, 2ms, ..."},
+    {{"odp-latency", "URXE_ODP_LATENCY", "[WHERE:]TIME", NULL, true,
+      "added to each page fault: 50us, 2ms, ... WHERE as above; may\n"
+      "be repeated"},
      parse_latency,
-     format_latency},
+     format_latency,
+     clear_latency},
     {{"odp-max-pages", "URXE_ODP_MAX_PAGES", "N", NULL, false,
       "pages that all page tables together may hold; the one unused\n"
       "for longest is dropped. Default: no bound"},
@@ -459,6 +622,21 @@ int options_set(struct options *o, const char *name, const char *value, char *er
 		if (rows[i].d.name && !strcmp(rows[i].d.name, name))
 			return rows[i].parse(o, value, err, errlen);
 	return -ENOENT;
+}
+
+void options_clear(struct options *o, const char *name)
+{
+	for (size_t i = 0; i < N_ROWS; i++)
+		if (rows[i].d.name && !strcmp(rows[i].d.name, name) && rows[i].clear)
+			rows[i].clear(o);
+}
+
+const struct odp_fault_rule *options_faults(const struct options *o, const char *device)
+{
+	for (unsigned int i = 0; i < o->n_faults; i++)
+		if (!strcmp(o->faults[i].name, device))
+			return &o->faults[i];
+	return NULL;
 }
 
 int options_from_env(struct options *o, char *err, size_t errlen)

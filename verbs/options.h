@@ -22,6 +22,7 @@
  * @backend:	"socket", "uring", or empty
  * @lanes:	packets within the host may take shared memory
  * @odp:	fault model, snapshot, latency ... (odp.script points into @odp_script)
+ * @faults:	what is special about the faults of devices, by name; the first @n_faults
  * @stats:	empty, "text", or "json:FILE"
  * @pcap, @impair: as given, or empty
  * @shm_dir:	where the shared table is; empty for /dev/shm
@@ -36,6 +37,8 @@ struct options {
 	char backend[16];
 	bool lanes;
 	struct odp_config odp;
+	struct odp_fault_rule faults[OPTIONS_MAX_DEVICES];
+	unsigned int n_faults;
 	char odp_script[1024];
 	char stats[256];
 	char pcap[256];
@@ -50,6 +53,10 @@ void options_default(struct options *o);
  */
 int options_set(struct options *o, const char *name, const char *value, char *err,
 		size_t errlen);
+/* options_clear - a repeatable option begins anew: forget what was given before */
+void options_clear(struct options *o, const char *name);
+/* The rule for the faults of a device, or NULL */
+const struct odp_fault_rule *options_faults(const struct options *o, const char *device);
 /* options_from_env - all URXE_* variables of the table; 0 or -EINVAL with @err */
 int options_from_env(struct options *o, char *err, size_t errlen);
 /*

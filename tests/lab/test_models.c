@@ -286,6 +286,54 @@ START_TEST(no_receive)
 }
 END_TEST
 
+/*
+ * From outside: a model and a latency for all, for a device, for MRs by name. Each is told
+ * apart by what it does to the wire, or by its time.
+ */
+START_TEST(by_option)
+{
+	uint64_t rnr, retries;
+	double start;
+
+	setenv("URXE_ODP_MODEL", "flood,rxe0:rnr,mr=lost:drop,rxe9:flood", 1);
+	setenv("URXE_ODP_LATENCY", "5ms,mr=lost:20ms,mr=slow:60ms", 1);
+	here = lab_map(16);
+	there = lab_map(16);
+	lab_begin(&l);
+	pinned = lab_reg(&l, here, 16 * LAB_PAGE, LAB_ACCESS);
+	odp = lab_reg(&l, there, 16 * LAB_PAGE, LAB_ODP);
+	/* the device's model, the latency of all */
+	ck_assert_int_eq(lab_write(&l, pinned, here, odp, there, 8), IBV_WC_SUCCESS);
+	rnr = hw("rcvd_rnr_err");
+	ck_assert_uint_ge(rnr, 1);
+	ck_assert_uint_le(rnr, 3);
+	ck_assert_uint_ge(lab_counters(odp).fault_ns, 5 * MS);
+	/* the name's, from when it is given */
+	ck_assert_int_eq(urxe_mr_set_name(odp, "lost"), 0);
+	retries = hw("completer_retry_err");
+	ck_assert_int_eq(lab_write(&l, pinned, here, odp, there + LAB_PAGE, 8),
+			 IBV_WC_SUCCESS);
+	ck_assert_uint_eq(hw("rcvd_rnr_err"), rnr);
+	ck_assert_uint_gt(hw("completer_retry_err"), retries);
+	/* a name with a latency only leaves the model */
+	ck_assert_int_eq(urxe_mr_set_name(odp, "slow"), 0);
+	ck_assert_int_eq(urxe_mr_set_fault_model(odp, URXE_FAULT_SYNC, 0), 0);
+	ck_assert_int_eq(urxe_mr_set_name(odp, "slow"), 0);
+	start = now_ms();
+	ck_assert_int_eq(lab_write(&l, pinned, here, odp, there + 2 * LAB_PAGE, 8),
+			 IBV_WC_SUCCESS);
+	ck_assert_double_ge(now_ms() - start, 59.9);
+	ck_assert_uint_eq(hw("rcvd_rnr_err"), rnr);
+	/* what the program says afterwards counts, and other names change nothing */
+	ck_assert_int_eq(urxe_mr_set_fault_model(odp, URXE_FAULT_RNR, MS), 0);
+	ck_assert_int_eq(urxe_mr_set_name(odp, "other"), 0);
+	ck_assert_int_eq(lab_write(&l, pinned, here, odp, there + 3 * LAB_PAGE, 8),
+			 IBV_WC_SUCCESS);
+	ck_assert_uint_gt(hw("rcvd_rnr_err"), rnr);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("models");
@@ -298,6 +346,7 @@ int main(void)
 	tcase_add_loop_test(tc, drop_is_retried, 0, RESPONDS);
 	tcase_add_loop_test(tc, flood_floods, 0, RESPONDS);
 	tcase_add_test(tc, damming_loses_what_follows);
+	tcase_add_test(tc, by_option);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(errors, 60);
 	tcase_add_loop_test(errors, no_retry_left, 0, 2);
