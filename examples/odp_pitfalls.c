@@ -9,8 +9,8 @@
  * some hundred times longer than the fault.
  *
  * Packet flood: while pages are faulted in, connections send their requests again and
- * again. On hardware this also delays the fault handling that they wait for; here a fault
- * takes the time that it is told to, so look at the number of packets.
+ * again, and so delay the fault handling that they wait for: with many of them a fault of
+ * a millisecond takes a second.
  *
  * Both are fault models of urxe. Each line below is the same work: every connection READs
  * pages that the peer's device does not have yet, and one page that it has.

@@ -28,6 +28,12 @@
 
 /* How often an access begins again */
 #define MAX_ATTEMPTS ODP_MAX_RETRIES
+/*
+ * ODP_FAULT_FLOOD: what a request that comes in vain costs the handler, and how much longer
+ * than without a fault can take ("3 to 4 orders of magnitude", ISPASS 2021)
+ */
+#define FLOOD_COST   10000u /* ns */
+#define FLOOD_FACTOR 1000u
 
 /* --- eviction --------------------------------------------------------------------- */
 
@@ -256,12 +262,12 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
 
 static bool pending_covers(const struct pending *p, uint64_t page, bool write)
 {
-	return p->n && page >= p->first && page - p->first < p->n && (p->write || !write);
+	return page >= p->first && page - p->first < p->n && (p->write || !write);
 }
 
 static struct pending *pending_find(struct odp_demand *d, uint64_t page, bool write)
 {
-	for (unsigned int i = 0; d->n_pending && i < ODP_PENDING; i++)
+	for (unsigned int i = 0; i < d->n_pending; i++)
 		if (pending_covers(&d->pending[i], page, write))
 			return &d->pending[i];
 	return NULL;
@@ -269,42 +275,54 @@ static struct pending *pending_find(struct odp_demand *d, uint64_t page, bool wr
 
 static void pending_drop(struct odp_demand *d, struct pending *p)
 {
-	p->n = 0;
-	d->n_pending--;
+	*p = d->pending[--d->n_pending];
 }
 
 void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last)
 {
 	struct odp_demand *d = mr->demand;
 
-	for (unsigned int i = 0; d->n_pending && i < ODP_PENDING; i++) {
+	for (unsigned int i = 0; i < d->n_pending;) {
 		struct pending *p = &d->pending[i];
 
-		if (p->n && p->first <= last && p->first + p->n - 1 >= first)
+		if (p->first <= last && p->first + p->n - 1 >= first)
 			pending_drop(d, p);
+		else
+			i++;
 	}
 }
 
 /*
- * A free slot; if there is none, that of the fault that is due first, if it is due. Else
- * NULL and when that will be: the handler has no room for more faults.
+ * A new one. If there is no room, that of the fault which is due first, if it is due
+ * (nobody seems to want it). Else NULL and when that will be: the handler has no room for
+ * more faults.
  */
-static struct pending *pending_slot(struct odp_demand *d, uint64_t now,
-				    struct pending **first)
+static struct pending *pending_new(struct odp_demand *d, uint64_t now,
+				   struct pending **first)
 {
-	*first = NULL;
-	for (unsigned int i = 0; i < ODP_PENDING; i++) {
+	if (d->n_pending < d->room_pending)
+		return &d->pending[d->n_pending++];
+	*first = &d->pending[0];
+	for (unsigned int i = 1; i < d->n_pending; i++)
+		if (d->pending[i].ready_at < (*first)->ready_at)
+			*first = &d->pending[i];
+	return (*first)->ready_at > now ? NULL : *first;
+}
+
+/*
+ * ODP_FAULT_FLOOD: the handler is kept from its work by requests that come in vain, so
+ * that all faults take longer.
+ */
+static void pending_flood(struct odp_demand *d)
+{
+	for (unsigned int i = 0; i < d->n_pending; i++) {
 		struct pending *p = &d->pending[i];
 
-		if (!p->n)
-			return p;
-		if (!*first || p->ready_at < (*first)->ready_at)
-			*first = p;
+		if (p->model == ODP_FAULT_FLOOD && p->ready_at < p->limit)
+			p->ready_at = p->limit - p->ready_at > FLOOD_COST
+					  ? p->ready_at + FLOOD_COST
+					  : p->limit;
 	}
-	if ((*first)->ready_at > now)
-		return NULL;
-	pending_drop(d, *first);
-	return *first;
 }
 
 /* --- an access -------------------------------------------------------------------- */
@@ -313,13 +331,14 @@ static struct pending *pending_slot(struct odp_demand *d, uint64_t now,
  * struct service - an access on its way
  * @page, @n:	its pages
  * @write:	needs PT_WRITE
+ * @touch:	transfers nothing
  * @model, @latency: how its faults are served
  * @acc:	the caller's
  */
 struct service {
 	struct odp_mr *mr;
 	uint64_t page, n;
-	bool write;
+	bool write, touch;
 	enum odp_fault_model model;
 	uint64_t latency;
 	struct odp_access *acc;
@@ -391,50 +410,70 @@ static int defer(const struct service *s, const struct pending *p)
 	return -EAGAIN;
 }
 
-/* With the lock, which it leaves. @room: allocated if it was needed */
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* With the lock, which it leaves */
 static int serve_new(const struct service *s, struct pt_span miss)
 {
 	struct odp_demand *d = s->mr->demand;
-	struct pending *p, *first;
+	struct pending *p, *first = NULL;
 	uint64_t now = s->acc->now;
 	int rc;
 
-	p = pending_slot(d, now, &first);
+	p = pending_new(d, now, &first);
 	if (!p) {
 		rc = defer(s, first);
 		dom_unlock(s->mr->dom);
 		return rc;
 	}
-	p->first = miss.first;
-	p->n = miss.n;
-	p->started = now;
-	p->ready_at = s->latency > UINT64_MAX - now ? UINT64_MAX : now + s->latency;
-	p->write = s->write;
-	p->model = s->model;
-	d->n_pending++;
+	*p = (struct pending){
+	    .first = miss.first,
+	    .n = miss.n,
+	    .started = now,
+	    .ready_at = add_capped(now, s->latency),
+	    .limit = s->latency > UINT64_MAX / FLOOD_FACTOR
+			 ? UINT64_MAX
+			 : add_capped(now, s->latency * FLOOD_FACTOR),
+	    .write = s->write,
+	    .model = s->model,
+	};
 	rc = defer(s, p);
 	dom_unlock(s->mr->dom);
 	count_fault(s);
 	return rc;
 }
 
-/* Room for pending faults, made at the first that is deferred */
+/* Room for another pending fault, up to the bound */
 static int pending_room(struct odp_mr *mr)
 {
-	struct pending *room;
+	struct odp_demand *d = mr->demand;
+	struct pending *more, *unused;
+	unsigned int room;
 
-	if (mr->demand->pending)
-		return 0;
-	room = calloc(ODP_PENDING, sizeof(*room));
-	if (!room)
-		return -ENOMEM;
 	dom_lock(mr->dom);
-	if (!mr->demand->pending) {
-		mr->demand->pending = room;
-		room = NULL;
+	room = d->room_pending;
+	if (d->n_pending < room || room == ODP_MAX_PENDING) {
+		dom_unlock(mr->dom);
+		return 0;
 	}
 	dom_unlock(mr->dom);
-	free(room);
+	room = room ? 2 * room : ODP_PENDING;
+	more = unused = malloc(room * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	dom_lock(mr->dom);
+	if (d->room_pending < room) {
+		if (d->n_pending)
+			memcpy(more, d->pending, d->n_pending * sizeof(*more));
+		unused = d->pending;
+		d->pending = more;
+		d->room_pending = room;
+	}
+	dom_unlock(mr->dom);
+	free(unused);
 	return 0;
 }
 
@@ -457,7 +496,12 @@ static bool span_covers(const struct pending *p, struct pt_span miss)
 	return p->first <= miss.first && p->first + p->n >= miss.first + miss.n;
 }
 
-/* Have all pages of the access in the table: 0, -EAGAIN or -EFAULT */
+/*
+ * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT. The pages of a fault
+ * that was waited for are the access's even where the bound on pages has no room for them
+ * all: each wait ends in progress. So a touch, which makes none, leaves such a fault to
+ * the access that is to come if the pages could be evicted before it.
+ */
 static int serve(const struct service *s)
 {
 	struct odp_mr *mr = s->mr;
@@ -483,9 +527,15 @@ static int serve(const struct service *s)
 		if (!p && deferring)
 			return serve_new(s, miss);
 		if (p && s->acc->now < p->ready_at) {
+			if (p->model == ODP_FAULT_FLOOD)
+				pending_flood(d);
 			rc = defer(s, p);
 			dom_unlock(mr->dom);
 			return rc;
+		}
+		if (p && s->touch && evict_on(&mr->dom->evict)) {
+			dom_unlock(mr->dom);
+			return 0;
 		}
 		if (p) {
 			due = *p;
@@ -648,6 +698,7 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 	    .page = p.first,
 	    .n = p.n,
 	    .write = a->kind != ACCESS_READ && a->kind != ACCESS_TOUCH_READ,
+	    .touch = touch,
 	    .model = mr->demand->model,
 	    .latency = mr->demand->latency,
 	    .acc = acc,

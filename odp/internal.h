@@ -39,8 +39,9 @@
 #define ODP_FLAT_MAX_PAGES (1ull << 22)
 /* MRs that are gone, kept for the report */
 #define ODP_RETIRED 256
-/* Deferred faults per MR */
-#define ODP_PENDING 64
+/* Deferred faults per MR: room at first, and at most */
+#define ODP_PENDING	64u
+#define ODP_MAX_PENDING 4096u
 /*
  * How often a fault may be overtaken by invalidations before it fails (the kernel's
  * HMM_RANGE_DEFAULT_TIMEOUT is a second; ours must not depend on a clock)
@@ -83,12 +84,13 @@ struct inflight {
 
 /*
  * struct pending - a fault that the model defers
- * @n:		pages, 0: unused
+ * @n:		pages
  * @started:	when it was taken
+ * @limit:	it is not put off beyond that
  */
 struct pending {
 	uint64_t first, n;
-	uint64_t started, ready_at;
+	uint64_t started, ready_at, limit;
 	bool write;
 	enum odp_fault_model model;
 };
@@ -100,7 +102,8 @@ struct pending {
  * @careful:	accesses must take the slow path: eviction list, or scripted faults
  * @watched:	os->watch was called
  * @counter:	struct odp_counters, member by member
- * @inflight, @pending: under dom->lock; @pending NULL until there is one
+ * @inflight, @pending: under dom->lock
+ * @n_pending, @room_pending: how many there are, and may be before it is enlarged
  * @rule:	state of each rule of the domain's script, made at the first access under it;
  *		of the script number @rule_script, see odp_domain.script_no
  */
@@ -113,7 +116,7 @@ struct odp_demand {
 	_Atomic uint64_t counter[ODP_N_COUNTERS];
 	struct inflight *inflight;
 	struct pending *pending;
-	unsigned int n_pending;
+	unsigned int n_pending, room_pending;
 	struct script_state *rule;
 	uint64_t rule_script;
 };

@@ -413,9 +413,11 @@ START_TEST(deferred_until_ready)
 	ck_assert_uint_eq(acc.ready_at, 1100);
 	ck_assert_int_eq(acc.model, _i);
 	ck_assert_uint_eq(os->populates, 0);
-	ck_assert_int_eq(read_at(1, PAGE, 1050, &acc), -EAGAIN);
-	ck_assert(!acc.faulted);
-	ck_assert_uint_eq(acc.ready_at, 1100);
+	if (_i != ODP_FAULT_FLOOD) {
+		ck_assert_int_eq(read_at(1, PAGE, 1050, &acc), -EAGAIN);
+		ck_assert(!acc.faulted);
+		ck_assert_uint_eq(acc.ready_at, 1100);
+	}
 	/* the other page of the same fault resolves both */
 	ck_assert_int_eq(read_at(1, PAGE, 1100, &acc), 0);
 	ck_assert(!acc.faulted);
@@ -517,21 +519,29 @@ END_TEST
 /* More faults than the handler has room for wait for the first of them. */
 START_TEST(fault_queue_is_bounded)
 {
-	struct odp_access acc;
+	enum { N = 3000 };
+	struct odp_access acc = {0};
 	unsigned int i, faults = 0;
+	struct odp_mr *all;
 
-	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 1000}, 1000, true);
-	for (i = 0; i < 500; i++) {
-		ck_assert_int_eq(read_at(2 * i, PAGE, i, &acc), -EAGAIN);
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 10000}, 16, true);
+	all = util_implicit(dom);
+	for (i = 0; i < 2 * N; i++) {
+		acc.now = i;
+		/* every other page: they do not make one fault */
+		MUST(odp_fault_in(all, SIM_BASE + 2 * i * PAGE, PAGE, true, &acc) ==
+		     -EAGAIN);
 		faults += acc.faulted;
 	}
-	ck_assert_uint_eq(acc.ready_at, 1000);
-	ck_assert_uint_lt(faults, 500);
-	ck_assert_uint_eq(util_faults(mr), faults);
+	ck_assert_uint_eq(acc.ready_at, 10000);
+	ck_assert_uint_lt(faults, 2 * N);
+	ck_assert_uint_eq(util_faults(all), faults);
 	/* all are served in the end */
-	for (uint64_t now = 1000; i; now += 1000)
-		for (unsigned int k = i = 0; k < 500; k++)
-			i += read_at(2 * k, PAGE, now, &acc) != 0;
+	for (acc.now = 20000; i; acc.now += 20000)
+		for (unsigned int k = i = 0; k < SIM_PAGES; k += 2)
+			i +=
+			    odp_fault_in(all, SIM_BASE + k * PAGE, PAGE, true, &acc) != 0;
+	odp_mr_put(all);
 	end();
 }
 END_TEST
@@ -694,8 +704,82 @@ START_TEST(access_larger_than_the_bound)
 		ck_assert_int_eq(odp_fault_in(all, SIM_BASE, 1500 * PAGE, true, &acc),
 				 -EAGAIN);
 	ck_assert_int_eq(odp_fault_in(all, SIM_BASE, 1500 * PAGE, true, &acc), 0);
-	ck_assert_uint_eq(util_counters(all).evictions, 1498);
+	/* pages that were waited for wait for who wants them */
+	ck_assert_uint_eq(util_counters(all).evictions, _i ? 0 : 1498);
+	ck_assert_int_eq(util_write(all, sim_page(0), 1), 0);
+	ck_assert_uint_ge(util_counters(all).evictions, 1498);
 	odp_mr_put(all);
+	end();
+}
+END_TEST
+
+/*
+ * Two who each fault their page in ahead, and then use it, with room for one page: a page
+ * that was waited for must not go in favour of the other's before it was used.
+ */
+START_TEST(waiting_ends_in_progress)
+{
+	struct odp_access acc = {0};
+
+	begin((struct odp_config){.max_pages = 1, .model = ODP_FAULT_RNR, .latency = 10},
+	      16, true);
+	for (unsigned int page = 0; page < 2; page++)
+		ck_assert_int_eq(
+		    odp_fault_in(mr, SIM_BASE + page * PAGE, PAGE, true, &acc), -EAGAIN);
+	acc.now = 10;
+	for (unsigned int page = 0; page < 2; page++)
+		ck_assert_int_eq(
+		    odp_fault_in(mr, SIM_BASE + page * PAGE, PAGE, true, &acc), 0);
+	for (unsigned int page = 0; page < 2; page++)
+		ck_assert_int_eq(write_at(page, PAGE, 10, &acc), 0);
+	ck_assert_uint_eq(util_faults(mr), 2);
+	end();
+}
+END_TEST
+
+/* However many wait, each finds its page when its time has come, in any order. */
+START_TEST(many_wait_at_once)
+{
+	enum { N = 1000 };
+	struct odp_access acc = {0};
+	struct odp_mr *all;
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 10}, 16, true);
+	all = util_implicit(dom);
+	for (unsigned int i = 0; i < N; i++)
+		MUST(odp_fault_in(all, SIM_BASE + i * PAGE, PAGE, true, &acc) == -EAGAIN);
+	acc.now = 10;
+	for (unsigned int i = N; i-- > 0;)
+		MUST(!odp_fault_in(all, SIM_BASE + i * PAGE, PAGE, true, &acc));
+	ck_assert_uint_eq(util_faults(all), N);
+	ck_assert_uint_eq(util_counters(all).pages_faulted, N);
+	odp_mr_put(all);
+	end();
+}
+END_TEST
+
+/* Each request in vain costs 10 us of all faults' time, up to 1000 times the latency. */
+START_TEST(flood_delays)
+{
+	const uint64_t us = 1000;
+	struct odp_access acc;
+
+	begin((struct odp_config){.model = ODP_FAULT_FLOOD, .latency = 50 * us}, 16,
+	      true);
+	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 50 * us);
+	ck_assert_int_eq(read_at(1, PAGE, 20 * us, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 70 * us);
+	ck_assert_int_eq(read_at(1, PAGE, 40 * us, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 80 * us);
+	ck_assert_int_eq(read_at(0, PAGE, 59 * us, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 70 * us);
+	ck_assert_int_eq(read_at(0, PAGE, 70 * us, &acc), 0);
+	for (unsigned int i = 0; i < 10000; i++)
+		MUST(read_at(1, PAGE, 71 * us, &acc) == -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 20 * us + 1000 * 50 * us);
+	ck_assert_int_eq(read_at(1, PAGE, acc.ready_at, &acc), 0);
+	ck_assert_uint_eq(util_faults(mr), 2);
 	end();
 }
 END_TEST
@@ -897,6 +981,9 @@ int main(void)
 	tcase_add_test(tc, sync_with_latency_says_so);
 	tcase_add_test(tc, model_of_one_mr);
 	tcase_add_test(tc, invalidation_voids_pending);
+	tcase_add_test(tc, waiting_ends_in_progress);
+	tcase_add_test(tc, many_wait_at_once);
+	tcase_add_test(tc, flood_delays);
 	tcase_add_test(tc, deferred_failure);
 	tcase_add_test(tc, fault_queue_is_bounded);
 	tcase_add_test(tc, third_access_faults);
