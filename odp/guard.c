@@ -146,19 +146,40 @@ static void chain_write(int sig, const struct sigaction *act)
 	atomic_fetch_add(&c->seq, 1);
 }
 
+/* This thread forks, and has the lock: signals may come meanwhile. */
+static THREAD_LOCAL bool forking;
+
 static uint64_t chain_lock_blocked(void)
 {
 	uint64_t all = ~0ull, old;
 
 	sys_sigmask(SIG_BLOCK, &all, &old);
-	pthread_mutex_lock(&chain_lock);
+	if (!forking)
+		pthread_mutex_lock(&chain_lock);
 	return old;
 }
 
 static void chain_unlock(uint64_t old)
 {
-	pthread_mutex_unlock(&chain_lock);
+	if (!forking)
+		pthread_mutex_unlock(&chain_lock);
 	sys_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void guard_fork_begin(void)
+{
+	uint64_t old = chain_lock_blocked();
+
+	forking = true;
+	sys_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void guard_fork_end(void)
+{
+	uint64_t old = chain_lock_blocked();
+
+	forking = false;
+	chain_unlock(old);
 }
 
 /* --- state of a thread ------------------------------------------------------------ */

@@ -35,6 +35,14 @@ int guard_touch(uintptr_t addr, size_t len, int write);
 int guard_sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 
 /*
+ * Before and after fork(2), the latter in parent and child: the application's actions are
+ * whole in the child. The last lock to be taken before, since others are held by callers
+ * of guard_init().
+ */
+void guard_fork_begin(void);
+void guard_fork_end(void);
+
+/*
  * guard_sigmask - take out of a set that a thread is about to block what must not be
  * blocked: a synchronous SIGSEGV that is blocked kills (signal(7)). For interposed
  * sigprocmask/pthread_sigmask; a thread that never went through them is unblocked at its

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "net/rocev2.h"
+#include "odp/guard.h"
 #include "verbs/engine_internal.h"
 #include "verbs/netdev.h"
 #include "verbs/stats.h"
@@ -571,12 +572,14 @@ static void fork_prepare(void)
 	e = engine_running();
 	if (e)
 		pthread_mutex_lock(&e->lock);
+	guard_fork_begin();
 }
 
 static void fork_parent(void)
 {
 	struct engine *e = engine_running();
 
+	guard_fork_end();
 	if (e) {
 		odp_domain_forked(e->odp);
 		pthread_mutex_unlock(&e->lock);
@@ -588,6 +591,7 @@ static void fork_child(void)
 {
 	struct engine *e = engine_running();
 
+	guard_fork_end();
 	atomic_store(&the_engine, NULL);
 	starting = false;
 	if (e) {

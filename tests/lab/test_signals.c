@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* A sanitizer has handlers of its own in place of the default. */
@@ -224,6 +225,56 @@ START_TEST(many_threads)
 }
 END_TEST
 
+static void *installing_thread(void *arg)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+
+	while (!stop)
+		sigaction(SIGBUS, &act, NULL);
+	return NULL;
+}
+
+/* How a child ends; one that hangs is killed (it may have all signals blocked) */
+static int ends(pid_t pid)
+{
+	int status;
+
+	for (int i = 0; i < 2000; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+		usleep(i < 100 ? 100 : 10000);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* Another thread is in the middle of sigaction(2) at the fork: the child can call it. */
+START_TEST(fork_while_others_install)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+	pthread_t t[2];
+	pid_t pid;
+
+	begin();
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, installing_thread, NULL), 0);
+	for (int i = 0; i < 200; i++) {
+		pid = fork();
+		if (!pid) {
+			sigaction(SIGBUS, &act, NULL);
+			_exit(0);
+		}
+		ck_assert_int_eq(ends(pid), 0);
+	}
+	stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	device_faults();
+	end();
+}
+END_TEST
+
 /* Without a handler, a program's own fault ends it, as ever. */
 START_TEST(own_fault_kills)
 {
@@ -247,6 +298,7 @@ int main(void)
 	tcase_add_test(tc, bus_errors);
 	tcase_add_test(tc, signals_blocked);
 	tcase_add_test(tc, many_threads);
+	tcase_add_test(tc, fork_while_others_install);
 	if (DEFAULT_ACTION)
 		tcase_add_test_raise_signal(tc, own_fault_kills, SIGSEGV);
 	suite_add_tcase(s, tc);
