@@ -1,6 +1,7 @@
 /*
  * Description: threads that map, unmap, discard, protect, move and prefetch memory and
- * verify every byte, while RDMA of all kinds runs over the same memory.
+ * verify every byte, while RDMA of all kinds (RC with and without SRQ, XRC, UC, UD) runs
+ * over the same memory.
  *
  * Each worker has a slot of the address space, of 32 pages, and a model of what each page
  * holds; the slots lie side by side in one on-demand MR, and an implicit one covers them,
@@ -26,12 +27,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "examples/setup.h"
+#include "stress_pair.h"
 #include "urxe.h"
 
 #define PAGE	    4096u
 #define PAGES	    32
 #define MAX_THREADS 16
+#define GRH_BYTES   40	/* before a received datagram */
+#define PAIR_STEPS  256 /* until another kind of connection */
+#define LOST_AFTER  5	/* s without the message of an unreliable connection */
 #define ACCESS                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -48,21 +52,21 @@ enum state {
  * struct worker
  * @slot:	its memory
  * @state, @value: the model: all 64-bit words of a page hold the same
- * @buf:	pinned memory, as large
+ * @buf:	pinned memory, as large, and a page more
  * @rng:	xorshift
  */
 struct worker {
 	unsigned int id;
 	pthread_t thread;
 	struct ibv_cq *cq;
-	struct ibv_qp *left, *right;
+	struct pair pair;
 	char *slot;
 	enum state state[PAGES];
 	uint64_t value[PAGES];
 	uint64_t *buf;
 	struct ibv_mr *pinned;
 	uint64_t rng;
-	unsigned long steps, requests, errors;
+	unsigned long steps, requests, errors, lost, of_kind[PAIR_KINDS];
 };
 
 static struct device dev;
@@ -257,13 +261,19 @@ static void prefetch(struct worker *w, struct span s)
 		fail(w, "prefetch of nothing", which, s.n);
 }
 
+static bool reliable(const struct worker *w)
+{
+	return w->pair.kind < PAIR_UC;
+}
+
 /*
  * The sender's completion, and the receiver's if there is one to come (after an error of
- * the sender alone there is none)
+ * the sender alone there is none). Unreliable messages may be lost on a loaded machine.
  */
-static enum ibv_wc_status wait_for(struct worker *w, bool receives)
+static enum ibv_wc_status wait_for(struct worker *w, bool receives, bool *lost)
 {
 	enum ibv_wc_status status = IBV_WC_SUCCESS;
+	time_t limit = time(NULL) + LOST_AFTER;
 	bool sent = false;
 	struct ibv_wc wc;
 
@@ -272,6 +282,9 @@ static enum ibv_wc_status wait_for(struct worker *w, bool receives)
 
 		if (got < 0)
 			fail(w, "ibv_poll_cq", got, 0);
+		*lost = !got && sent && !reliable(w) && time(NULL) > limit;
+		if (*lost)
+			return IBV_WC_SUCCESS;
 		if (!got)
 			continue;
 		if (wc.wr_id == 1) {
@@ -279,6 +292,8 @@ static enum ibv_wc_status wait_for(struct worker *w, bool receives)
 			status = wc.status;
 		} else {
 			receives = false;
+			if (wc.status && !reliable(w))
+				fail(w, "receiving", wc.status, w->pair.kind);
 		}
 	}
 	return status;
@@ -293,17 +308,14 @@ static void connect_worker(struct worker *w)
 	struct device d = dev;
 
 	d.cq = w->cq;
-	w->left = make_qp(&d, IBV_QPT_RC, NULL);
-	w->right = make_qp(&d, IBV_QPT_RC, NULL);
-	connect_qps(&d, w->left, w->right);
+	pair_open(&w->pair, &d, (enum pair_kind)rnd(w, PAIR_KINDS));
 }
 
 static void disconnect(struct worker *w)
 {
 	struct ibv_wc wc;
 
-	if (ibv_destroy_qp(w->left) || ibv_destroy_qp(w->right))
-		fail(w, "ibv_destroy_qp", errno, 0);
+	pair_close(&w->pair);
 	while (ibv_poll_cq(w->cq, 1, &wc) > 0)
 		;
 }
@@ -314,17 +326,49 @@ static void reconnect(struct worker *w)
 	connect_worker(w);
 }
 
+/* struct request - what a work request is, and on which connections it can be sent */
 struct request {
 	enum ibv_wr_opcode op;
 	bool to_slot;  /* the slot is written */
 	bool slot_far; /* the slot is the peer's memory */
+	bool receives; /* takes a receive request */
+	enum pair_kind last;
 };
 
 static const struct request kinds[] = {
-    {IBV_WR_RDMA_WRITE, true, true}, {IBV_WR_RDMA_WRITE, false, false},
-    {IBV_WR_RDMA_READ, false, true}, {IBV_WR_RDMA_READ, true, false},
-    {IBV_WR_SEND, true, true},	     {IBV_WR_SEND, false, false},
+    {IBV_WR_RDMA_WRITE, true, true, false, PAIR_XRC},
+    {IBV_WR_RDMA_WRITE, false, false, false, PAIR_XRC},
+    {IBV_WR_RDMA_READ, false, true, false, PAIR_XRC},
+    {IBV_WR_RDMA_READ, true, false, false, PAIR_XRC},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, true, true, true, PAIR_UC},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, false, false, true, PAIR_UC},
+    {IBV_WR_SEND, true, true, true, PAIR_UD},
+    {IBV_WR_SEND, false, false, true, PAIR_UD},
 };
+
+static const struct request *some_request(struct worker *w)
+{
+	const struct request *r;
+
+	do
+		r = &kinds[rnd(w, sizeof(kinds) / sizeof(kinds[0]))];
+	while (w->pair.kind > r->last);
+	return r;
+}
+
+static void post_recv(struct worker *w, struct ibv_sge *into, bool data)
+{
+	struct ibv_sge sge[2] = {{.addr = (uintptr_t)w->buf + PAGES * PAGE,
+				  .length = GRH_BYTES,
+				  .lkey = w->pinned->lkey}};
+	bool grh = w->pair.kind == PAIR_UD;
+	struct ibv_recv_wr wr = {.wr_id = 2, .sg_list = sge, .num_sge = grh + data};
+
+	if (data)
+		sge[grh] = *into;
+	if (pair_post_recv(&w->pair, &wr))
+		fail(w, "posting a receive", errno, w->pair.kind);
+}
 
 static void post(struct worker *w, const struct request *r, struct span s)
 {
@@ -333,23 +377,22 @@ static void post(struct worker *w, const struct request *r, struct span s)
 	    .addr = (uintptr_t)at(w, s.first), .length = s.n * PAGE, .lkey = mr->lkey};
 	struct ibv_sge mine = {
 	    .addr = (uintptr_t)w->buf, .length = s.n * PAGE, .lkey = w->pinned->lkey};
-	struct ibv_send_wr *bad,
-	    wr = {
-		.wr_id = 1,
-		.sg_list = r->slot_far ? &mine : &slot,
-		.num_sge = 1,
-		.opcode = r->op,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = r->slot_far ? slot.addr : mine.addr,
-			    .rkey = r->slot_far ? mr->rkey : w->pinned->rkey},
-	    };
-	struct ibv_recv_wr *bad_recv,
-	    recv = {.wr_id = 2, .sg_list = r->slot_far ? &slot : &mine, .num_sge = 1};
+	struct ibv_send_wr wr = {
+	    .wr_id = 1,
+	    .sg_list = r->slot_far ? &mine : &slot,
+	    .num_sge = 1,
+	    .opcode = r->op,
+	    .send_flags = IBV_SEND_SIGNALED,
+	};
 
-	if (r->op == IBV_WR_SEND && ibv_post_recv(w->right, &recv, &bad_recv))
-		fail(w, "ibv_post_recv", errno, 0);
-	if (ibv_post_send(w->left, &wr, &bad))
-		fail(w, "ibv_post_send", errno, 0);
+	if (r->op != IBV_WR_SEND) {
+		wr.wr.rdma.remote_addr = r->slot_far ? slot.addr : mine.addr;
+		wr.wr.rdma.rkey = r->slot_far ? mr->rkey : w->pinned->rkey;
+	}
+	if (r->receives)
+		post_recv(w, r->slot_far ? &slot : &mine, r->op == IBV_WR_SEND);
+	if (pair_post_send(&w->pair, &wr))
+		fail(w, "posting a send", errno, w->pair.kind);
 }
 
 static enum ibv_wc_status expected(const struct worker *w, const struct request *r,
@@ -372,19 +415,28 @@ static void settle(struct worker *w, struct span s)
 
 static void transfer(struct worker *w, struct span s)
 {
-	const struct request *r = &kinds[rnd(w, sizeof(kinds) / sizeof(kinds[0]))];
-	enum ibv_wc_status want = expected(w, r, s), got;
+	const struct request *r = some_request(w);
+	enum ibv_wc_status want, got;
 	uint64_t value = w->rng;
+	bool lost = false;
 
+	if (w->pair.kind == PAIR_UD)
+		s.n = 1; /* a datagram is one packet */
+	want = expected(w, r, s);
+	/* who sends unreliably does not learn what became of it */
+	if (want && !reliable(w) && r->slot_far)
+		return;
 	for (unsigned int i = 0; i < s.n; i++)
 		fill(w->buf + i * PAGE / 8, value + i);
 	post(w, r, s);
-	got = wait_for(w, r->op == IBV_WR_SEND);
+	got = wait_for(w, r->receives, &lost);
 	if (got != want)
-		fail(w, ibv_wc_status_str(got), want, r->op);
+		fail(w, ibv_wc_status_str(got), want, w->pair.kind * 100 + r->op);
 	w->requests++;
-	if (got) {
-		w->errors++;
+	w->of_kind[w->pair.kind]++;
+	if (got || lost) {
+		w->errors += got != 0;
+		w->lost += lost;
 		reconnect(w);
 		settle(w, s);
 		return;
@@ -401,27 +453,34 @@ static void transfer(struct worker *w, struct span s)
 static void atomic(struct worker *w, struct span s)
 {
 	struct ibv_mr *mr = some_mr(w);
-	uint64_t *p = (uint64_t *)at(w, s.first), add = rnd(w, 1000);
+	uint64_t *p = (uint64_t *)at(w, s.first), operand = rnd(w, 1000);
+	uint64_t old = w->value[s.first];
+	bool swap = rnd(w, 2), same = rnd(w, 2), lost;
 	struct ibv_sge sge = {
 	    .addr = (uintptr_t)w->buf, .length = 8, .lkey = w->pinned->lkey};
-	struct ibv_send_wr *bad, wr = {
-				     .wr_id = 1,
-				     .sg_list = &sge,
-				     .num_sge = 1,
-				     .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-				     .send_flags = IBV_SEND_SIGNALED,
-				     .wr.atomic = {.remote_addr = (uintptr_t)p,
-						   .rkey = mr->rkey,
-						   .compare_add = add},
-				 };
+	struct ibv_send_wr wr = {
+	    .wr_id = 1,
+	    .sg_list = &sge,
+	    .num_sge = 1,
+	    .opcode = swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD,
+	    .send_flags = IBV_SEND_SIGNALED,
+	    .wr.atomic = {.remote_addr = (uintptr_t)p,
+			  .rkey = mr->rkey,
+			  .compare_add = swap ? (same ? old : ~old) : operand,
+			  .swap = operand},
+	};
+	uint64_t then = swap ? (same ? operand : old) : old + operand;
 	enum ibv_wc_status want =
 	    w->state[s.first] == MAPPED ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 	enum ibv_wc_status got;
 
-	if (ibv_post_send(w->left, &wr, &bad))
-		fail(w, "ibv_post_send", errno, 0);
-	got = wait_for(w, false);
+	if (!reliable(w))
+		return;
+	if (pair_post_send(&w->pair, &wr))
+		fail(w, "posting an atomic", errno, w->pair.kind);
+	got = wait_for(w, false, &lost);
 	w->requests++;
+	w->of_kind[w->pair.kind]++;
 	if (got != want)
 		fail(w, ibv_wc_status_str(got), want, -1);
 	if (got) {
@@ -429,9 +488,9 @@ static void atomic(struct worker *w, struct span s)
 		reconnect(w);
 		return;
 	}
-	if (w->buf[0] != w->value[s.first] || *p != w->value[s.first] + add)
+	if (w->buf[0] != old || *p != then)
 		fail(w, "atomic is wrong", (long)w->buf[0], (long)*p);
-	*p = w->value[s.first];
+	*p = old;
 }
 
 /* --- the workers ------------------------------------------------------------------ */
@@ -448,6 +507,8 @@ static void step(struct worker *w)
 	check_pages(w, s);
 	if (w->steps++ % 64 == 0)
 		check_pages(w, (struct span){0, PAGES});
+	if (w->steps % PAIR_STEPS == 0)
+		reconnect(w);
 }
 
 static void *worker(void *arg)
@@ -464,10 +525,10 @@ static void prepare(struct worker *w, unsigned int id, char *slot)
 {
 	*w = (struct worker){.id = id, .slot = slot};
 	w->rng = first_seed * 2654435761u + id * 97 + 1;
-	w->buf = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+	w->buf = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check(w->buf != MAP_FAILED, "mmap");
-	w->pinned = ibv_reg_mr(dev.pd, w->buf, PAGES * PAGE, ACCESS);
+	w->pinned = ibv_reg_mr(dev.pd, w->buf, (PAGES + 1) * PAGE, ACCESS);
 	w->cq = ibv_create_cq(dev.ctx, 64, NULL, NULL, 0);
 	check(w->pinned && w->cq, "ibv_reg_mr, ibv_create_cq");
 	connect_worker(w);
@@ -482,21 +543,30 @@ static void finish(struct worker *w)
 
 static void report(unsigned int n)
 {
-	unsigned long steps = 0, requests = 0, errors = 0;
+	unsigned long steps = 0, requests = 0, errors = 0, lost = 0;
 	struct urxe_counters c;
 
 	for (unsigned int i = 0; i < n; i++) {
 		steps += workers[i].steps;
 		requests += workers[i].requests;
 		errors += workers[i].errors;
+		lost += workers[i].lost;
+	}
+	for (int k = 0; k < PAIR_KINDS; k++) {
+		unsigned long of_kind = 0;
+
+		for (unsigned int i = 0; i < n; i++)
+			of_kind += workers[i].of_kind[k];
+		printf("%lu of %s, ", of_kind, pair_name((enum pair_kind)k));
 	}
 	check(urxe_device_counters(dev.ctx, &c, sizeof(c)) == 0, "urxe_device_counters");
-	printf(
-	    "%lu steps, %lu requests (%lu failed as they must), %llu pages faulted, %llu "
-	    "prefetched, %llu invalidated, %llu faults repeated; no wrong byte\n",
-	    steps, requests, errors, (unsigned long long)c.page_faults,
-	    (unsigned long long)c.page_prefetch, (unsigned long long)c.page_invalidations,
-	    (unsigned long long)c.fault_retries);
+	printf("%lu steps, %lu requests (%lu failed as they must, %lu lost), %llu pages "
+	       "faulted, %llu "
+	       "prefetched, %llu invalidated, %llu faults repeated; no wrong byte\n",
+	       steps, requests, errors, lost, (unsigned long long)c.page_faults,
+	       (unsigned long long)c.page_prefetch,
+	       (unsigned long long)c.page_invalidations,
+	       (unsigned long long)c.fault_retries);
 }
 
 int main(int argc, char **argv)
