@@ -25,6 +25,7 @@
 #include "net/rocev2.h"
 #include "odp/guard.h"
 #include "verbs/engine_internal.h"
+#include "verbs/libc.h"
 #include "verbs/netdev.h"
 #include "verbs/stats.h"
 #include "verbs/tree.h"
@@ -48,7 +49,7 @@ uint64_t engine_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-struct engine *engine_running(void)
+EARLY struct engine *engine_running(void)
 {
 	return atomic_load_explicit(&the_engine, memory_order_acquire);
 }

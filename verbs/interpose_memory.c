@@ -44,7 +44,7 @@
 	 FALLOC_FL_INSERT_RANGE)
 
 /* The page tables, NULL if there are none */
-static struct odp_domain *domain(void)
+EARLY static struct odp_domain *domain(void)
 {
 	struct engine *e = engine_running();
 
@@ -52,7 +52,7 @@ static struct odp_domain *domain(void)
 }
 
 /* The errno of the real call survives. */
-static void invalidate(struct odp_domain *dom, const void *addr, size_t len)
+EARLY static void invalidate(struct odp_domain *dom, const void *addr, size_t len)
 {
 	int err = errno;
 
@@ -61,7 +61,7 @@ static void invalidate(struct odp_domain *dom, const void *addr, size_t len)
 	errno = err;
 }
 
-static size_t whole_pages(size_t len)
+EARLY static size_t whole_pages(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -80,7 +80,7 @@ struct change {
 	bool released;
 };
 
-static struct change change_begin(const void *addr, size_t len)
+EARLY static struct change change_begin(const void *addr, size_t len)
 {
 	struct engine *e = engine_running();
 	struct change c = {.addr = (uintptr_t)addr, .len = whole_pages(len)};
@@ -95,7 +95,7 @@ static struct change change_begin(const void *addr, size_t len)
 }
 
 /* @done: the range is not what it was; @remains: it is mapped still */
-static void change_end(const struct change *c, bool done, bool remains)
+EARLY static void change_end(const struct change *c, bool done, bool remains)
 {
 	int err = errno;
 
@@ -135,7 +135,7 @@ INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
 }
 
 /* In place: only a tail can go */
-static void *resize(void *old, size_t old_len, size_t len)
+EARLY static void *resize(void *old, size_t old_len, size_t len)
 {
 	size_t kept = whole_pages(len), had = whole_pages(old_len);
 	struct change c =
@@ -177,7 +177,7 @@ INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 }
 
 /* The contents go, and userfaultfd tells of it; madvise(2) */
-static bool discards(int advice)
+EARLY static bool discards(int advice)
 {
 	switch (advice) {
 	case MADV_DONTNEED:

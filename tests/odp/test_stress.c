@@ -248,7 +248,8 @@ static void run(struct odp_config cfg, bool both)
 			  c.local_faults + c.remote_faults);
 	ck_assert_uint_gt(c.invalidations, 0);
 	ck_assert_uint_gt(c.cache_hits, 0);
-	ck_assert_uint_gt(c.prefetch_hits, 0);
+	if (!cfg.max_pages) /* else the prefetched pages may go before they are used */
+		ck_assert_uint_gt(c.prefetch_hits, 0);
 	ck_assert_uint_gt(accesses, 0);
 	printf("%llu accesses of the reader, %llu refused; faults %llu, retries %llu, "
 	       "invalidations %llu, evictions %llu\n",
