@@ -115,12 +115,17 @@ INTERPOSE int munmap(void *addr, size_t len)
 	return err;
 }
 
+/*
+ * What takes the place of watched memory is watched at once: so it becomes one mapping
+ * with its neighbours where it would have without us, and mremap(2) can move it with
+ * them.
+ */
 INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
 	void *p = REAL(mmap)(addr, len, prot, flags, fd, offset);
 
-	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
+	change_end(&c, p != MAP_FAILED, true);
 	return p;
 }
 
@@ -130,7 +135,7 @@ INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
 	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
 	void *p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
 
-	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
+	change_end(&c, p != MAP_FAILED, true);
 	return p;
 }
 
@@ -157,7 +162,7 @@ INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	void *to = NULL, *p;
 	va_list ap;
 
-	if (fixed) {
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) { /* an address, or a hint */
 		va_start(ap, flags);
 		to = va_arg(ap, void *);
 		va_end(ap);

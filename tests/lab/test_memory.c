@@ -473,6 +473,23 @@ START_TEST(calls_wait_for_no_event)
 }
 END_TEST
 
+/* To be watched must not split the program's mappings: mremap(2) moves one at a time. */
+START_TEST(replaced_part_moves_with_the_rest)
+{
+	struct region r;
+	char *q;
+
+	begin(&kinds[0], &r);
+	traffic(r.p, LEN, 1);
+	ck_assert_int_eq(do_replace(&r), 0);
+	ck_assert_int_eq(do_dontneed(&r), 0);
+	q = lab_map(PAGES);
+	ck_assert_ptr_eq(mremap(r.p, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, q), q);
+	expect_reading(r.p, GONE);
+	end();
+}
+END_TEST
+
 /* And back again: what was gone or protected is there */
 START_TEST(comes_back)
 {
@@ -642,6 +659,7 @@ int main(void)
 	tcase_add_loop_test(change, next_access_faults_again, 0, REMAPPABLE * CHANGES);
 	tcase_add_loop_test(change, the_page_table_knows_at_once, 0, CHANGES);
 	tcase_add_test(change, calls_wait_for_no_event);
+	tcase_add_test(change, replaced_part_moves_with_the_rest);
 	tcase_add_loop_test(change, comes_back, 0, REMAPPABLE);
 	tcase_add_loop_test(change, behind_the_back, 0, REMAPPABLE);
 	tcase_add_test(change, fork_and_copy_on_write);
