@@ -150,6 +150,7 @@ struct packet {
 
 static struct packet *queue;
 static uint32_t q_head, q_tail, room;
+static struct packet late; /* len 0: none */
 
 static struct side *peer_of(struct side *s)
 {
@@ -186,6 +187,8 @@ static void tx_put(void *arg)
 	s->sent[h.opcode]++;
 	if (env.filter)
 		copies = env.filter(s, &h, p->data, p->len);
+	if (copies == ENV_LATE)
+		late = *p;
 	for (; copies > 0 && q_tail - q_head < QUEUE; copies--, q_tail++)
 		if (&queue[q_tail % QUEUE] != p)
 			queue[q_tail % QUEUE] = *p;
@@ -305,7 +308,7 @@ void env_setup(void)
 {
 	memset(&env, 0, sizeof(env));
 	queue = malloc(QUEUE * sizeof(*queue));
-	q_head = q_tail = 0;
+	q_head = q_tail = late.len = 0;
 	env.now = 1000000;
 	side_setup(&env.a, 1, 0x100);
 	side_setup(&env.b, 2, 0x8000);
@@ -430,13 +433,23 @@ static void set_time(void)
 }
 
 /* In place: receiving sends nothing */
-static void deliver(void)
+static void deliver(struct packet *p)
 {
-	struct packet *p = &queue[q_head % QUEUE];
 	struct net_rx rx = {.path = &p->path, .data = p->data, .len = p->len};
 
 	emu_hca_rx(peer_of(p->from)->hca, &rx);
-	q_head++;
+}
+
+static bool deliver_all(void)
+{
+	bool any = q_head != q_tail || late.len;
+
+	for (; q_head != q_tail; q_head++)
+		deliver(&queue[q_head % QUEUE]);
+	if (late.len)
+		deliver(&late);
+	late.len = 0;
+	return any;
 }
 
 void env_run(uint64_t ns)
@@ -452,10 +465,7 @@ void env_run(uint64_t ns)
 		more = emu_hca_run(env.a.hca);
 		room = env.tx_room;
 		more |= emu_hca_run(env.b.hca);
-		while (q_head != q_tail) {
-			deliver();
-			more = true;
-		}
+		more |= deliver_all();
 		if (more) {
 			env.now += 1000;
 			continue;

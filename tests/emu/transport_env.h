@@ -18,6 +18,7 @@
 #define ENV_EVENTS 64
 #define MS	   1000000ull
 #define US	   1000ull
+#define ENV_LATE   (-1) /* of a filter: the packet arrives last of those under way */
 
 /*
  * struct side - one HCA with one of everything
@@ -45,7 +46,8 @@ struct side {
 
 /*
  * struct env
- * @filter:	copies that arrive of what @from sends (default 1); may change bytes
+ * @filter:	copies that arrive of what @from sends (default 1), or ENV_LATE; may change
+ *		bytes
  * @memory:	what an access of memory answers: 0, -EAGAIN (fill @acc), -EFAULT
  * @tx_room:	packets that the port takes before it is full, refilled by each round; 0:
  * no bound

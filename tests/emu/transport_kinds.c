@@ -85,6 +85,48 @@ START_TEST(uc_sqe)
 }
 END_TEST
 
+static uint32_t last_psn;
+
+static int watch_psn(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		     uint32_t len)
+{
+	last_psn = h->psn;
+	return 1;
+}
+
+/*
+ * Of a message of five packets, two are sent before memory fails: the peer expects the
+ * PSN behind these, and the next message has it.
+ */
+START_TEST(uc_sqe_goes_on_behind_what_was_sent)
+{
+	struct rxe_send_wqe *w;
+
+	env.filter = watch_psn;
+	env_connect((struct env_qp){.type = IBV_QPT_UC, .psn = 0xffffff});
+	w = env_slot(&env.a);
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.wr.rdma.remote_addr = (uintptr_t)env.b.buf;
+	w->wr.wr.rdma.rkey = emu_mr_rkey(env.b.mr);
+	w->dma.length = 5000;
+	w->dma.num_sge = 2;
+	w->dma.sge[0] = (struct rxe_sge){
+	    .addr = (uintptr_t)env.a.buf, .length = 2048, .lkey = emu_mr_lkey(env.a.mr)};
+	w->dma.sge[1] =
+	    (struct rxe_sge){.addr = (uintptr_t)env.a.buf, .length = 2952, .lkey = 1};
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 0, IBV_WC_LOC_PROT_ERR);
+	ck_assert_uint_eq(last_psn, 0);
+	env_modify(&env.a, IBV_QPS_RTS);
+	env_recv(&env.b, 8, 0, 100);
+	env_post(&env.a, (struct env_wr){.id = 3, .op = IBV_WR_SEND, .len = 9});
+	env_run(MS);
+	ck_assert_uint_eq(last_psn, 1);
+	env_expect(env.b.rcq, 8, IBV_WC_SUCCESS);
+}
+END_TEST
+
 /* --- UD --------------------------------------------------------------------------- */
 
 static struct emu_ah *make_ah(struct side *s, const struct net_ip *dst)
@@ -548,6 +590,7 @@ int main(void)
 	tcase_add_test(tc, uc_send_and_write);
 	tcase_add_loop_test(tc, uc_loses_messages_whole, 0, 6);
 	tcase_add_test(tc, uc_sqe);
+	tcase_add_test(tc, uc_sqe_goes_on_behind_what_was_sent);
 	tcase_add_test(tc, ud_send);
 	tcase_add_test(tc, ud_drops);
 	tcase_add_loop_test(tc, ud_errors, 0, 2);

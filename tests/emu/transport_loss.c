@@ -190,6 +190,46 @@ START_TEST(one_nak_per_gap)
 }
 END_TEST
 
+static int delay_one(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		     uint32_t len)
+{
+	return ++count == drop_nth ? ENV_LATE : 1;
+}
+
+/*
+ * The expected request comes last of all that were sent, so that none follows it: those
+ * that were dropped before it are asked for by a NAK, long before the timeout of 16.8 ms.
+ */
+START_TEST(gap_that_shows_when_the_last_has_come)
+{
+	count = 0;
+	drop_nth = 1;
+	env.filter = delay_one;
+	env_connect((struct env_qp){.sig_all = true, .psn = 0xfffffe});
+	env_fill(env.a.buf, 5000, 1);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 5000});
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert(!memcmp(env.a.buf, env.b.buf, 5000));
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_RCV_SEQ_ERR], 1);
+}
+END_TEST
+
+/* A packet that only overtook is no gap: nothing is asked for when all has come. */
+START_TEST(no_nak_without_a_gap)
+{
+	count = 0;
+	drop_nth = 5;
+	env.filter = delay_one;
+	env_connect((struct env_qp){.sig_all = true});
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 5000});
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_RCV_SEQ_ERR], 0);
+	ck_assert_uint_eq(count, 6); /* with the acknowledge */
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_loss");
@@ -206,6 +246,8 @@ int main(void)
 	tcase_add_test(tc, retries_exceeded);
 	tcase_add_test(tc, no_retry);
 	tcase_add_test(tc, one_nak_per_gap);
+	tcase_add_test(tc, gap_that_shows_when_the_last_has_come);
+	tcase_add_test(tc, no_nak_without_a_gap);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

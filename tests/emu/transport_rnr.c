@@ -287,6 +287,42 @@ START_TEST(read_faults_half_way)
 }
 END_TEST
 
+/*
+ * MSN counts what is complete: a NAK instead of a READ response counts the
+ * WRITE before it, and not the READ.
+ */
+static uint32_t nak_msn;
+
+static int watch_naks(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		      uint32_t len)
+{
+	if (h->opcode == ROCE_ACK && (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK)
+		nak_msn = h->msn;
+	return 1;
+}
+
+static int never_there(const uint8_t *addr, size_t len, bool write,
+		       struct odp_access *acc)
+{
+	return addr < env.b.buf + 5000 || addr >= env.b.buf + 9000 ? 0 : -EFAULT;
+}
+
+START_TEST(nak_of_a_read_does_not_count_it)
+{
+	nak_msn = UINT32_MAX;
+	env.filter = watch_naks;
+	fault_of(&env.b, ODP_FAULT_RNR);
+	env.memory = _i ? never_there : later_page;
+	env_connect((struct env_qp){.sig_all = true});
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 1000});
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_READ, .len = 9000});
+	env_run(5 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	env_expect(env.a.scq, 2, _i ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+	ck_assert_uint_eq(nak_msn, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_rnr");
@@ -310,6 +346,7 @@ int main(void)
 	tcase_add_loop_test(tc, at_requester, 0, 4 * OPS);
 	tcase_add_test(tc, damming_at_requester);
 	tcase_add_loop_test(tc, read_faults_half_way, 0, 2);
+	tcase_add_loop_test(tc, nak_of_a_read_does_not_count_it, 0, 2);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
