@@ -238,8 +238,11 @@ struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp); /* size 0 with an 
 int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
 		  struct ibv_qp_init_attr *init);
-/* The application moved the send ring's producer index. */
-void emu_qp_doorbell(struct emu_qp *qp);
+/*
+ * The application moved the send ring's producer index. 0; -EINVAL before the QP can send: then
+ * what was posted is dropped, and will not be sent later.
+ */
+int emu_qp_doorbell(struct emu_qp *qp);
 int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group);
 int emu_qp_detach_mcast(struct emu_qp *qp, const struct net_ip *group);
 /* Leave all groups: emu_qp_destroy() returns -EBUSY while there are any (IBTA o10-2.2.3). */

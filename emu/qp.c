@@ -270,19 +270,9 @@ struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp)
 static int check_path(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct net_path *path)
 {
-	struct net_path alt;
-	int ret = 0;
-
 	if ((mask & IBV_QP_PORT) && attr->port_num != EMU_PORT)
 		return -EINVAL;
-	if (mask & IBV_QP_AV)
-		ret = emu_path_from_ah(qp->hca, &attr->ah_attr, path);
-	if (ret || !(mask & IBV_QP_ALT_PATH))
-		return ret;
-	if (attr->alt_port_num != EMU_PORT || attr->alt_timeout > 31 ||
-	    attr->alt_pkey_index)
-		return -EINVAL;
-	return emu_path_from_ah(qp->hca, &attr->alt_ah_attr, &alt);
+	return mask & IBV_QP_AV ? emu_path_from_ah(qp->hca, &attr->ah_attr, path) : 0;
 }
 
 static bool values_ok(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -350,12 +340,6 @@ static void apply_path(struct emu_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if (mask & IBV_QP_AV) {
 		qp->attr.ah_attr = attr->ah_attr;
 		qp->path = *path;
-	}
-	if (mask & IBV_QP_ALT_PATH) {
-		qp->attr.alt_ah_attr = attr->alt_ah_attr;
-		qp->attr.alt_port_num = attr->alt_port_num;
-		qp->attr.alt_pkey_index = attr->alt_pkey_index;
-		qp->attr.alt_timeout = attr->alt_timeout;
 	}
 	if (mask & IBV_QP_PATH_MTU) {
 		qp->attr.path_mtu = attr->path_mtu;
@@ -501,7 +485,13 @@ void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
 	};
 }
 
-void emu_qp_doorbell(struct emu_qp *qp)
+/* As rxe_post_send() judges it, but it leaves what it refuses in the ring. */
+int emu_qp_doorbell(struct emu_qp *qp)
 {
+	if (qp->state < IBV_QPS_RTS || !has_sq(qp->type)) {
+		empty_ring(&qp->sq);
+		return -EINVAL;
+	}
 	tr_qp_doorbell(qp);
+	return 0;
 }

@@ -2,7 +2,8 @@
  * qp_state.c - the QP state table: which transition, with which attributes.
  *
  * IBTA 10.3.1 and table 91 (attributes by transition), in the reading of the kernel's
- * ib_modify_qp_is_ok(): what is not required and not optional is an error.
+ * ib_modify_qp_is_ok(): what is not required and not optional is an error. An alternate path
+ * is optional nowhere: the kernel has them for InfiniBand only (_ib_modify_qp()).
  *
  *	RESET -> INIT -> RTR -> RTS <-> SQD;  SQE -> RTS
  *	all -> RESET;  all but RESET -> ERR
@@ -24,7 +25,6 @@ enum kind {
 #define PORT	IBV_QP_PORT
 #define QKEY	IBV_QP_QKEY
 #define RIGHTS	IBV_QP_ACCESS_FLAGS
-#define ALT	IBV_QP_ALT_PATH
 #define CUR	IBV_QP_CUR_STATE
 #define MIG	IBV_QP_PATH_MIG_STATE
 #define RNR	IBV_QP_MIN_RNR_TIMER
@@ -37,8 +37,8 @@ enum kind {
 
 #define SETUP	 (PKEY | PORT | RIGHTS)
 #define SETUP_UD (PKEY | PORT | QKEY)
-#define RUN	 (CUR | ALT | RIGHTS | MIG)
-#define MOVE	 (IBV_QP_AV | ALT | RIGHTS | PKEY | MIG)
+#define RUN	 (CUR | RIGHTS | MIG)
+#define MOVE	 (IBV_QP_AV | RIGHTS | PKEY | MIG)
 
 /* struct rule - a transition; @need and @may by kind of QP */
 struct rule {
@@ -62,7 +62,7 @@ static const struct rule rules[] = {
     {.from = IBV_QPS_INIT,
      .to = IBV_QPS_RTR,
      .need = {[RC] = PEER | ANSWER, [UC] = PEER, [XS] = PEER, [XR] = PEER | ANSWER},
-     .may = SAME(ALT | RIGHTS | PKEY, PKEY | QKEY)},
+     .may = SAME(RIGHTS | PKEY, PKEY | QKEY)},
     {.from = IBV_QPS_RTR,
      .to = IBV_QPS_RTS,
      .need = {[RC] = ASK | SQ_PSN,

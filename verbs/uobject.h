@@ -35,8 +35,8 @@ struct uobject_mcast {
 /*
  * struct uobject
  * @length, @iova: of an MR, for QUERY_MR
- * @mcast, @can_send, @xrc: of a QP: its groups; it was brought to RTS or beyond; what it
- *		shares with others that opened it, if it is an XRC target
+ * @mcast, @xrc: of a QP: its groups; what it shares with others that opened it, if it is
+ *		an XRC target
  */
 struct uobject {
 	enum uobject_type type;
@@ -59,7 +59,6 @@ struct uobject {
 		struct {
 			struct uobject_mcast *mcast;
 			struct xrc_qp *xrc;
-			bool can_send;
 		};
 	};
 };

@@ -707,7 +707,6 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 {
 	struct uobject *o = find(c, UOBJECT_QP, cmd->qp_handle);
 	struct ibv_qp_attr attr;
-	int err;
 
 	if (!o)
 		return -EINVAL;
@@ -715,18 +714,12 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 		return -EINVAL;
 	if (cmd->attr_mask & IBV_QP_AV && cmd->dest.port_num != EMU_PORT)
 		return -EINVAL;
-	if (cmd->attr_mask & IBV_QP_ALT_PATH &&
-	    (cmd->alt_dest.port_num != EMU_PORT || cmd->alt_port_num != EMU_PORT))
-		return -EINVAL;
 	if ((cmd->attr_mask & IBV_QP_CUR_STATE && cmd->cur_qp_state > IBV_QPS_ERR) ||
 	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
 		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
 	engine_settle(c->ctx->engine);
-	err = emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
-	if (!err && cmd->attr_mask & IBV_QP_STATE)
-		o->can_send = cmd->qp_state >= IBV_QPS_RTS;
-	return err;
+	return emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
 }
 
 static int modify_qp(struct uverbs_call *c)
@@ -775,21 +768,21 @@ static int destroy_qp(struct uverbs_call *c)
 }
 
 /*
- * What is posted is in the ring already; the request itself is only the doorbell. As in
- * rxe it is refused before the QP can send.
+ * What is posted is in the ring already; the request itself is only the doorbell.
  */
 static int post_send(struct uverbs_call *c)
 {
 	struct ib_uverbs_post_send_resp resp = {0};
 	struct ib_uverbs_post_send cmd;
 	struct uobject *o;
+	int err;
 
 	if (guard_copy(&cmd, c->in, sizeof(cmd)))
 		return -EFAULT;
 	o = find(c, UOBJECT_QP, cmd.qp_handle);
-	if (!o || !o->can_send)
-		return -EINVAL;
-	emu_qp_doorbell(o->qp);
+	err = o ? emu_qp_doorbell(o->qp) : -EINVAL;
+	if (err)
+		return err;
 	engine_posted(c->ctx->engine);
 	return uverbs_response(c, &resp, sizeof(resp));
 }

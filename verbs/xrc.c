@@ -337,6 +337,7 @@ static int post_one(struct xrc_sq *sq, const struct ibv_send_wr *wr)
 int xrc_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct uverbs_context *ctx = uverbs_lookup(qp->context->cmd_fd);
+	struct ibv_send_wr *first = wr;
 	struct uobject *o;
 	struct xrc_sq sq = {0};
 	int err = 0;
@@ -347,12 +348,14 @@ int xrc_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 	}
 	engine_lock(ctx->engine);
 	o = uobject_find(&ctx->objects, UOBJECT_QP, qp->handle);
-	if (!o || !o->can_send || !open_sq(ctx, o, &sq))
+	if (!o || !open_sq(ctx, o, &sq))
 		err = EINVAL;
 	for (; wr && !err; wr = err ? wr : wr->next)
 		err = post_one(&sq, wr);
-	if (o && o->can_send)
-		emu_qp_doorbell(o->qp);
+	if (o && emu_qp_doorbell(o->qp)) {
+		err = EINVAL;
+		wr = first;
+	}
 	engine_unlock(ctx->engine);
 	vfile_put(&ctx->vf);
 	if (err)
