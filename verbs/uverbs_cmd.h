@@ -16,6 +16,9 @@ int uverbs_cmd_created(struct uverbs_call *c, struct uobject *o, const void *res
 		       size_t len, const void *hw, size_t hw_len);
 /* rxe writes all of its part or refuses */
 bool uverbs_cmd_no_room(const struct uverbs_call *c, size_t len);
+/* The end of an object with events: a CQ, SRQ or QP, whose requests look the same */
+int uverbs_cmd_destroy(struct uverbs_call *c, enum uobject_type type,
+		       struct uverbs_reported *rep);
 
 /* uverbs_cmd_device.c */
 int uverbs_cmd_get_context(struct uverbs_call *c);

@@ -29,75 +29,66 @@ static void qp_resp(const struct uobject *o, const struct uverbs_qp_args *args,
 	};
 }
 
+/* The answer of the old command is the beginning of the extended one's. */
+static int create_any_qp(struct uverbs_call *c, struct uverbs_qp_args *args,
+			 size_t resp_len)
+{
+	struct ib_uverbs_ex_create_qp_resp resp = {.response_length = sizeof(resp)};
+	struct rxe_create_qp_resp hw;
+	struct uobject *o;
+	int err;
+
+	if (uverbs_cmd_no_room(c, sizeof(hw)))
+		return -EINVAL;
+	err = uverbs_qp_create(c->ctx, args, &o);
+	if (err)
+		return err;
+	qp_resp(o, args, &resp.base);
+	hw = uverbs_qp_rings(c->ctx, o);
+	return uverbs_cmd_created(c, o, &resp, resp_len, &hw, sizeof(hw));
+}
+
+/* The members that the two requests have in common */
+#define QP_ARGS(cmd)                                                                     \
+	(struct uverbs_qp_args)                                                          \
+	{                                                                                \
+		.user_handle = (cmd).user_handle, .type = (cmd).qp_type,                 \
+		.pd = (cmd).pd_handle, .send_cq = (cmd).send_cq_handle,                  \
+		.recv_cq = (cmd).recv_cq_handle, .srq = (cmd).srq_handle,                \
+		.xrcd = (cmd).pd_handle, .has_srq = (cmd).is_srq,                        \
+		.sq_sig_all = (cmd).sq_sig_all,                                          \
+		.cap = {                                                                 \
+		    (cmd).max_send_wr,	(cmd).max_recv_wr,     (cmd).max_send_sge,       \
+		    (cmd).max_recv_sge, (cmd).max_inline_data,                           \
+		},                                                                       \
+	}
+
 int uverbs_cmd_create_qp(struct uverbs_call *c)
 {
-	struct ib_uverbs_create_qp_resp resp;
-	struct rxe_create_qp_resp hw;
 	struct ib_uverbs_create_qp cmd;
 	struct uverbs_qp_args args;
-	struct uobject *o;
 	int err = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (err)
 		return err;
-	if (uverbs_cmd_no_room(c, sizeof(hw)))
-		return -EINVAL;
-	args = (struct uverbs_qp_args){
-	    .user_handle = cmd.user_handle,
-	    .type = cmd.qp_type,
-	    .pd = cmd.pd_handle,
-	    .send_cq = cmd.send_cq_handle,
-	    .recv_cq = cmd.recv_cq_handle,
-	    .srq = cmd.srq_handle,
-	    .xrcd = cmd.pd_handle,
-	    .has_srq = cmd.is_srq,
-	    .sq_sig_all = cmd.sq_sig_all,
-	    .cap = {cmd.max_send_wr, cmd.max_recv_wr, cmd.max_send_sge, cmd.max_recv_sge,
-		    cmd.max_inline_data},
-	};
-	err = uverbs_qp_create(c->ctx, &args, &o);
-	if (err)
-		return err;
-	qp_resp(o, &args, &resp);
-	hw = uverbs_qp_rings(c->ctx, o);
-	return uverbs_cmd_created(c, o, &resp, sizeof(resp), &hw, sizeof(hw));
+	args = QP_ARGS(cmd);
+	return create_any_qp(c, &args, sizeof(struct ib_uverbs_create_qp_resp));
 }
 
 int uverbs_cmd_ex_create_qp(struct uverbs_call *c)
 {
-	struct ib_uverbs_ex_create_qp_resp resp = {.response_length = sizeof(resp)};
-	struct rxe_create_qp_resp hw;
 	struct ib_uverbs_ex_create_qp cmd;
 	struct uverbs_qp_args args;
-	struct uobject *o;
 	int err = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (err)
 		return err;
-	if (cmd.comp_mask & ~(uint32_t)IB_UVERBS_CREATE_QP_SUP_COMP_MASK ||
-	    cmd.reserved || uverbs_cmd_no_room(c, sizeof(hw)))
+	if (cmd.comp_mask & ~(uint32_t)IB_UVERBS_CREATE_QP_SUP_COMP_MASK || cmd.reserved)
 		return -EINVAL;
 	if (cmd.comp_mask || cmd.create_flags || cmd.source_qpn)
 		return -EOPNOTSUPP; /* indirection tables, raw packets: not in rxe */
-	args = (struct uverbs_qp_args){
-	    .user_handle = cmd.user_handle,
-	    .type = cmd.qp_type,
-	    .pd = cmd.pd_handle,
-	    .send_cq = cmd.send_cq_handle,
-	    .recv_cq = cmd.recv_cq_handle,
-	    .srq = cmd.srq_handle,
-	    .xrcd = cmd.pd_handle,
-	    .has_srq = cmd.is_srq,
-	    .sq_sig_all = cmd.sq_sig_all,
-	    .cap = {cmd.max_send_wr, cmd.max_recv_wr, cmd.max_send_sge, cmd.max_recv_sge,
-		    cmd.max_inline_data},
-	};
-	err = uverbs_qp_create(c->ctx, &args, &o);
-	if (err)
-		return err;
-	qp_resp(o, &args, &resp.base);
-	hw = uverbs_qp_rings(c->ctx, o);
-	return uverbs_cmd_created(c, o, &resp, sizeof(resp), &hw, sizeof(hw));
+	args = QP_ARGS(cmd);
+	return create_any_qp(c, &args, sizeof(struct ib_uverbs_ex_create_qp_resp));
 }
 
 int uverbs_cmd_open_qp(struct uverbs_call *c)
@@ -192,12 +183,9 @@ int uverbs_cmd_ex_modify_qp(struct uverbs_call *c)
 int uverbs_cmd_destroy_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_destroy_qp_resp resp;
-	struct ib_uverbs_destroy_qp cmd;
 	struct uverbs_reported rep;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int err = uverbs_cmd_destroy(c, UOBJECT_QP, &rep);
 
-	if (!err)
-		err = uverbs_destroy(c->ctx, UOBJECT_QP, cmd.qp_handle, &rep);
 	if (err)
 		return err;
 	resp.events_reported = rep.async;

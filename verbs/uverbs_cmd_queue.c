@@ -10,46 +10,52 @@
 
 /* --- CQ --------------------------------------------------------------------------- */
 
+/* The answer of the old command is the beginning of the extended one's. */
+static int create_any_cq(struct uverbs_call *c, const struct uverbs_cq_args *args,
+			 size_t resp_len)
+{
+	struct ib_uverbs_ex_create_cq_resp resp = {.response_length = sizeof(resp)};
+	struct rxe_create_cq_resp hw;
+	struct uobject *o;
+	int err;
+
+	if (uverbs_cmd_no_room(c, sizeof(hw)))
+		return -EINVAL;
+	err = uverbs_cq_create(c->ctx, args, &o);
+	if (err)
+		return err;
+	resp.base.cq_handle = o->handle;
+	resp.base.cqe = emu_cq_cqe(o->cq);
+	hw.mi = uverbs_mminfo(emu_cq_ring(o->cq));
+	return uverbs_cmd_created(c, o, &resp, resp_len, &hw, sizeof(hw));
+}
+
 int uverbs_cmd_create_cq(struct uverbs_call *c)
 {
-	struct ib_uverbs_create_cq_resp resp;
-	struct rxe_create_cq_resp hw;
 	struct ib_uverbs_create_cq cmd;
 	struct uverbs_cq_args args;
-	struct uobject *o;
 	int err = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (err)
 		return err;
-	if (uverbs_cmd_no_room(c, sizeof(hw)))
-		return -EINVAL;
 	args = (struct uverbs_cq_args){
 	    .user_handle = cmd.user_handle,
 	    .cqe = cmd.cqe,
 	    .comp_vector = cmd.comp_vector,
 	    .comp_fd = cmd.comp_channel,
 	};
-	err = uverbs_cq_create(c->ctx, &args, &o);
-	if (err)
-		return err;
-	resp.cq_handle = o->handle;
-	resp.cqe = emu_cq_cqe(o->cq);
-	hw.mi = uverbs_mminfo(emu_cq_ring(o->cq));
-	return uverbs_cmd_created(c, o, &resp, sizeof(resp), &hw, sizeof(hw));
+	return create_any_cq(c, &args, sizeof(struct ib_uverbs_create_cq_resp));
 }
 
 int uverbs_cmd_ex_create_cq(struct uverbs_call *c)
 {
-	struct ib_uverbs_ex_create_cq_resp resp = {.response_length = sizeof(resp)};
-	struct rxe_create_cq_resp hw;
 	struct ib_uverbs_ex_create_cq cmd;
 	struct uverbs_cq_args args;
-	struct uobject *o;
 	int err = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (err)
 		return err;
-	if (cmd.comp_mask || cmd.reserved || uverbs_cmd_no_room(c, sizeof(hw)))
+	if (cmd.comp_mask || cmd.reserved)
 		return -EINVAL;
 	args = (struct uverbs_cq_args){
 	    .user_handle = cmd.user_handle,
@@ -58,13 +64,7 @@ int uverbs_cmd_ex_create_cq(struct uverbs_call *c)
 	    .comp_fd = cmd.comp_channel,
 	    .flags = cmd.flags,
 	};
-	err = uverbs_cq_create(c->ctx, &args, &o);
-	if (err)
-		return err;
-	resp.base.cq_handle = o->handle;
-	resp.base.cqe = emu_cq_cqe(o->cq);
-	hw.mi = uverbs_mminfo(emu_cq_ring(o->cq));
-	return uverbs_cmd_created(c, o, &resp, sizeof(resp), &hw, sizeof(hw));
+	return create_any_cq(c, &args, sizeof(struct ib_uverbs_ex_create_cq_resp));
 }
 
 int uverbs_cmd_resize_cq(struct uverbs_call *c)
@@ -109,12 +109,9 @@ int uverbs_cmd_req_notify_cq(struct uverbs_call *c)
 int uverbs_cmd_destroy_cq(struct uverbs_call *c)
 {
 	struct ib_uverbs_destroy_cq_resp resp = {0};
-	struct ib_uverbs_destroy_cq cmd;
 	struct uverbs_reported rep;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int err = uverbs_cmd_destroy(c, UOBJECT_CQ, &rep);
 
-	if (!err)
-		err = uverbs_destroy(c->ctx, UOBJECT_CQ, cmd.cq_handle, &rep);
 	if (err)
 		return err;
 	resp.comp_events_reported = rep.comp;
@@ -124,7 +121,7 @@ int uverbs_cmd_destroy_cq(struct uverbs_call *c)
 
 /* --- SRQ -------------------------------------------------------------------------- */
 
-static int finish_srq(struct uverbs_call *c, struct uverbs_srq_args *args)
+static int create_any_srq(struct uverbs_call *c, struct uverbs_srq_args *args)
 {
 	struct ib_uverbs_create_srq_resp resp;
 	struct rxe_create_srq_resp hw = {0};
@@ -161,7 +158,7 @@ int uverbs_cmd_create_srq(struct uverbs_call *c)
 	    .pd = cmd.pd_handle,
 	    .attr = {cmd.max_wr, cmd.max_sge, cmd.srq_limit},
 	};
-	return finish_srq(c, &args);
+	return create_any_srq(c, &args);
 }
 
 int uverbs_cmd_create_xsrq(struct uverbs_call *c)
@@ -180,7 +177,7 @@ int uverbs_cmd_create_xsrq(struct uverbs_call *c)
 	    .cq = cmd.cq_handle,
 	    .attr = {cmd.max_wr, cmd.max_sge, cmd.srq_limit},
 	};
-	return finish_srq(c, &args);
+	return create_any_srq(c, &args);
 }
 
 /* A resized ring's place goes where the provider asked for it. */
@@ -236,12 +233,9 @@ int uverbs_cmd_query_srq(struct uverbs_call *c)
 int uverbs_cmd_destroy_srq(struct uverbs_call *c)
 {
 	struct ib_uverbs_destroy_srq_resp resp;
-	struct ib_uverbs_destroy_srq cmd;
 	struct uverbs_reported rep;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int err = uverbs_cmd_destroy(c, UOBJECT_SRQ, &rep);
 
-	if (!err)
-		err = uverbs_destroy(c->ctx, UOBJECT_SRQ, cmd.srq_handle, &rep);
 	if (err)
 		return err;
 	resp.events_reported = rep.async;

@@ -12,10 +12,9 @@
 #include "verbs/uverbs_cmd.h"
 
 /*
- * struct command - one that exists
+ * struct command - one that exists. Legacy requests with an answer begin with its address.
  * @req, @resp:	the smallest sizes of request and answer, in bytes
- * @hw:		rxe may add its own parts
- * @has_resp:	the request begins with a pointer to the answer (legacy commands)
+ * @hw:		legacy commands: what is longer than these is rxe's own part
  */
 struct command {
 	int (*run)(struct uverbs_call *c);
@@ -47,6 +46,15 @@ int uverbs_cmd_created(struct uverbs_call *c, struct uobject *o, const void *res
 bool uverbs_cmd_no_room(const struct uverbs_call *c, size_t len)
 {
 	return c->hw_out_len < len;
+}
+
+int uverbs_cmd_destroy(struct uverbs_call *c, enum uobject_type type,
+		       struct uverbs_reported *rep)
+{
+	struct ib_uverbs_destroy_qp cmd;
+	int err = uverbs_request(c, &cmd, sizeof(cmd));
+
+	return err ? err : uverbs_destroy(c->ctx, type, cmd.qp_handle, rep);
 }
 
 /* --- the tables ------------------------------------------------------------------- */
