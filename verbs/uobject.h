@@ -37,6 +37,7 @@ struct uobject_mcast {
  * @length, @iova: of an MR, for QUERY_MR
  * @mcast, @xrc: of a QP: its groups; what it shares with others that opened it, if it is
  *		an XRC target
+ * @users:	of an XRC domain: SRQs and QPs that came to it by this handle
  */
 struct uobject {
 	enum uobject_type type;
@@ -60,6 +61,7 @@ struct uobject {
 			struct uobject_mcast *mcast;
 			struct xrc_qp *xrc;
 		};
+		uint32_t users;
 	};
 };
 
@@ -69,6 +71,7 @@ struct uobject {
  * @comp:	completion events of a CQ
  * @async:	asynchronous events of all
  * @next_opener: of the same XRC target QP
+ * @domain:	XRC: the handle of the domain by which it was made or opened
  */
 struct uevobject {
 	struct uobject base;
@@ -76,6 +79,7 @@ struct uevobject {
 	struct event_source comp;
 	struct event_source async;
 	struct uevobject *next_opener;
+	struct uobject *domain;
 };
 
 /*

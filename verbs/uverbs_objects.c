@@ -205,6 +205,13 @@ int uverbs_cq_create(struct uverbs_context *ctx, const struct uverbs_cq_args *ar
 	return 0;
 }
 
+/* ib_uxrcd_object.refcnt of the kernel: the handle cannot be closed before @o is gone. */
+static void use_domain(struct uobject *o, struct uobject *xrcd)
+{
+	uobject_events(o)->domain = xrcd;
+	xrcd->users++;
+}
+
 int uverbs_srq_create(struct uverbs_context *ctx, struct uverbs_srq_args *args,
 		      struct uobject **out)
 {
@@ -230,6 +237,8 @@ int uverbs_srq_create(struct uverbs_context *ctx, struct uverbs_srq_args *args,
 			     cq ? cq->cq : NULL, &o->srq);
 	if (err)
 		return give_up(ctx, o, err);
+	if (xrcd)
+		use_domain(o, xrcd);
 	*out = o;
 	return 0;
 }
@@ -301,33 +310,35 @@ static void xrc_on_async(struct engine_event_sink *s, enum ibv_event_type type)
 		event_post(&o->async, type);
 }
 
-static void xrc_add_opener(struct xrc_qp *x, struct uobject *o)
+static void xrc_add_opener(struct xrc_qp *x, struct uobject *o, struct uobject *xrcd)
 {
+	use_domain(o, xrcd);
 	o->qp = x->qp;
 	o->xrc = x;
 	uobject_events(o)->next_opener = x->openers;
 	x->openers = uobject_events(o);
 }
 
-static int xrc_create(struct uverbs_context *ctx, struct xrcd *xrcd,
+static int xrc_create(struct uverbs_context *ctx, uint32_t handle,
 		      struct emu_qp_init *init, struct uobject *o)
 {
+	struct uobject *xrcd = uobject_find(&ctx->objects, UOBJECT_XRCD, handle);
 	struct xrc_qp *x = calloc(1, sizeof(*x));
 	int err;
 
 	if (!x)
 		return -ENOMEM;
 	x->sink = (struct engine_event_sink){.comp = xrc_no_comp, .async = xrc_on_async};
-	x->xrcd = xrcd;
+	x->xrcd = xrcd->xrcd;
 	init->cookie = &x->sink;
 	err = emu_qp_create(ctx->hca, init, &x->qp);
 	if (err) {
 		free(x);
 		return err;
 	}
-	x->next = xrcd->qps;
-	xrcd->qps = x;
-	xrc_add_opener(x, o);
+	x->next = x->xrcd->qps;
+	x->xrcd->qps = x;
+	xrc_add_opener(x, o, xrcd);
 	return 0;
 }
 
@@ -371,7 +382,7 @@ int uverbs_qp_open(struct uverbs_context *ctx, const struct uverbs_qp_args *args
 	o = qp_object(ctx, args);
 	if (!o)
 		return -ENOMEM;
-	xrc_add_opener(x, o);
+	xrc_add_opener(x, o, xrcd);
 	*out = o;
 	return 0;
 }
@@ -416,9 +427,7 @@ int uverbs_qp_create(struct uverbs_context *ctx, struct uverbs_qp_args *args,
 		return -ENOMEM;
 	init.cookie = &uobject_events(o)->sink;
 	if (args->type == IBV_QPT_XRC_RECV)
-		err = xrc_create(
-		    ctx, uobject_find(&ctx->objects, UOBJECT_XRCD, args->xrcd)->xrcd,
-		    &init, o);
+		err = xrc_create(ctx, args->xrcd, &init, o);
 	else
 		err = emu_qp_create(ctx->hca, &init, &o->qp);
 	if (err)
@@ -493,12 +502,12 @@ static int xrcd_make(struct uverbs_context *ctx, const struct stat *st, struct x
 	return 0;
 }
 
-/* -EBUSY while anything is in it */
-static int xrcd_destroy(struct xrcd *x)
+/* Whatever was in the domain came to it by a handle, and is gone when the last of these goes. */
+static int xrcd_put(struct xrcd *x)
 {
-	int err = x->qps ? -EBUSY : emu_xrcd_destroy(x->emu);
+	int err = x->refs == 1 ? emu_xrcd_destroy(x->emu) : 0;
 
-	if (err)
+	if (err || --x->refs)
 		return err;
 	for (struct xrcd **p = &xrcds; *p; p = &(*p)->next) {
 		if (*p == x) {
@@ -508,26 +517,6 @@ static int xrcd_destroy(struct xrcd *x)
 	}
 	free(x);
 	return 0;
-}
-
-static int xrcd_put(struct xrcd *x)
-{
-	if (x->refs == 1)
-		return xrcd_destroy(x);
-	x->refs--;
-	return 0;
-}
-
-/* Domains without a handle that had to wait for what another context had in them */
-static void reap_xrcds(void)
-{
-	struct xrcd *next;
-
-	for (struct xrcd *x = xrcds; x; x = next) {
-		next = x->next;
-		if (!x->refs)
-			xrcd_destroy(x);
-	}
 }
 
 int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags, struct uobject **out)
@@ -592,7 +581,7 @@ static int destroy_core(struct uobject *o)
 	case UOBJECT_AH:
 		return emu_ah_destroy(o->ah);
 	case UOBJECT_XRCD:
-		return xrcd_put(o->xrcd);
+		return o->users ? -EBUSY : xrcd_put(o->xrcd);
 	}
 	return -EINVAL;
 }
@@ -613,8 +602,8 @@ static int destroy(struct uverbs_context *ctx, struct uobject *o,
 		event_source_fini(&ev->async);
 		rep->async = ev->async.reported;
 	}
-	if (o->type == UOBJECT_SRQ || o->type == UOBJECT_QP)
-		reap_xrcds();
+	if ((o->type == UOBJECT_SRQ || o->type == UOBJECT_QP) && ev->domain)
+		ev->domain->users--;
 	uobject_free(&ctx->objects, o);
 	return 0;
 }
@@ -653,13 +642,8 @@ static bool destroy_type(struct uverbs_context *ctx, enum uobject_type type)
 			continue;
 		if (type == UOBJECT_QP)
 			detach_all(o);
-		if (destroy(ctx, o, &ignored) == 0) {
+		if (destroy(ctx, o, &ignored) == 0)
 			some = true;
-		} else if (type == UOBJECT_XRCD) {
-			/* others still have QPs or SRQs in it */
-			o->xrcd->refs--;
-			uobject_free(&ctx->objects, o);
-		}
 	}
 	return some;
 }

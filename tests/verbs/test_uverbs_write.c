@@ -378,12 +378,15 @@ START_TEST(xrc_is_shared)
 	/* it lives as long as the other has it */
 	ck_assert_int_eq(open_qp(fd, mine, qp.base.qpn, &qp.base.qp_handle), 0);
 	ck_assert_int_eq(close_qp(fd, qp.base.qp_handle), 0);
-	ck_assert_int_eq(util_destroy(other, IB_USER_VERBS_CMD_CLOSE_XRCD, theirs), 0);
-	ck_assert_int_eq(util_destroy(fd, IB_USER_VERBS_CMD_CLOSE_XRCD, mine), -EBUSY);
-	/* the first context goes before the last user of its domain */
+	/* who came to the domain by a handle holds that, and no other */
+	ck_assert_int_eq(util_destroy(other, IB_USER_VERBS_CMD_CLOSE_XRCD, theirs),
+			 -EBUSY);
+	ck_assert_int_eq(util_destroy(fd, IB_USER_VERBS_CMD_CLOSE_XRCD, mine), 0);
+	/* the context that made it goes before the last user of its domain */
 	util_close(fd);
 	util_close(async);
 	ck_assert_int_eq(close_qp(other, their_qp), 0);
+	ck_assert_int_eq(util_destroy(other, IB_USER_VERBS_CMD_CLOSE_XRCD, theirs), 0);
 	ck_assert_int_eq(open_xrcd(other, file, 0, &theirs), -EAGAIN);
 	fd = other;
 	async = other_async;
