@@ -203,8 +203,14 @@ static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
 static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context *context,
 				    struct ibv_qp_init_attr_ex *attr)
 {
-	return attr->qp_type == IBV_QPT_XRC_RECV ? xrc_create_target(orig, context, attr)
-						 : orig(context, attr);
+	switch (attr->qp_type) {
+	case IBV_QPT_XRC_RECV:
+		return xrc_create_target(orig, context, attr);
+	case IBV_QPT_XRC_SEND:
+		return xrc_create_initiator(orig, context, attr);
+	default:
+		return orig(context, attr);
+	}
 }
 
 #define PLACE(i)                                                                         \

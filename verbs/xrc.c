@@ -330,35 +330,57 @@ static int post_one(struct xrc_sq *sq, const struct ibv_send_wr *wr)
 	if (err)
 		return err;
 	sq->prod = (sq->prod + 1) & sq->mask;
-	__atomic_store_n(&sq->q->producer_index, sq->prod, __ATOMIC_RELEASE);
 	return 0;
+}
+
+/*
+ * Post what can be of a list, or, if @all, all or nothing. 0, or an error number and the
+ * first that was not posted in *@bad
+ */
+static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, bool all,
+		     struct ibv_send_wr **bad)
+{
+	struct uverbs_context *ctx = uverbs_lookup(qp->context->cmd_fd);
+	struct uobject *o;
+	struct xrc_sq sq;
+	int err = 0;
+
+	*bad = wr;
+	if (!ctx)
+		return EINVAL;
+	engine_lock(ctx->engine);
+	o = uobject_find(&ctx->objects, UOBJECT_QP, qp->handle);
+	if (!o || !open_sq(ctx, o, &sq)) {
+		err = EINVAL;
+		goto out;
+	}
+	for (; wr && !err; wr = err ? wr : wr->next)
+		err = post_one(&sq, wr);
+	if (!err || !all)
+		__atomic_store_n(&sq.q->producer_index, sq.prod, __ATOMIC_RELEASE);
+	if (emu_qp_doorbell(o->qp))
+		err = EINVAL;
+	else
+		*bad = wr;
+out:
+	engine_unlock(ctx->engine);
+	vfile_put(&ctx->vf);
+	return err;
 }
 
 int xrc_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct uverbs_context *ctx = uverbs_lookup(qp->context->cmd_fd);
-	struct ibv_send_wr *first = wr;
-	struct uobject *o;
-	struct xrc_sq sq = {0};
-	int err = 0;
+	struct ibv_send_wr *unposted;
+	int err = post_list(qp, wr, false, &unposted);
 
-	if (!ctx) {
-		*bad = wr;
-		return EINVAL;
-	}
-	engine_lock(ctx->engine);
-	o = uobject_find(&ctx->objects, UOBJECT_QP, qp->handle);
-	if (!o || !open_sq(ctx, o, &sq))
-		err = EINVAL;
-	for (; wr && !err; wr = err ? wr : wr->next)
-		err = post_one(&sq, wr);
-	if (o && emu_qp_doorbell(o->qp)) {
-		err = EINVAL;
-		wr = first;
-	}
-	engine_unlock(ctx->engine);
-	vfile_put(&ctx->vf);
 	if (err)
-		*bad = wr;
+		*bad = unposted;
 	return err;
+}
+
+int xrc_post_all(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *unposted;
+
+	return post_list(qp, wr, true, &unposted);
 }

@@ -22,8 +22,14 @@ struct ibv_qp *xrc_create_target(xrc_create_qp_ex_fn create, struct ibv_context 
 struct ibv_qp *xrc_open_target(xrc_create_qp_ex_fn create, struct ibv_context *context,
 			       struct ibv_qp_open_attr *attr);
 
-/* ibv_post_send(3) on a QP of type XRC_SEND */
+/* An initiator QP; xrc_ex.c, for the operations of struct ibv_qp_ex */
+struct ibv_qp *xrc_create_initiator(xrc_create_qp_ex_fn create,
+				    struct ibv_context *context,
+				    struct ibv_qp_init_attr_ex *attr);
+/* ibv_post_send(3) on it */
 int xrc_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* All of the list or nothing; 0 or an error number */
+int xrc_post_all(struct ibv_qp *qp, struct ibv_send_wr *wr);
 
 /* ibv_rereg_mr(3); 0 or an error number */
 int xrc_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
