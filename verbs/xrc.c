@@ -275,6 +275,14 @@ static void put_operands(const struct ibv_send_wr *wr, struct rxe_send_wqe *wqe)
 		wqe->wr.wr.atomic.rkey = wr->wr.atomic.rkey;
 		wqe->iova = wr->wr.atomic.remote_addr;
 		break;
+	case IBV_WR_BIND_MW:
+		wqe->wr.wr.mw.addr = wr->bind_mw.bind_info.addr;
+		wqe->wr.wr.mw.length = wr->bind_mw.bind_info.length;
+		wqe->wr.wr.mw.mr_lkey = wr->bind_mw.bind_info.mr->lkey;
+		wqe->wr.wr.mw.mw_rkey = wr->bind_mw.mw->rkey;
+		wqe->wr.wr.mw.rkey = wr->bind_mw.rkey;
+		wqe->wr.wr.mw.access = wr->bind_mw.bind_info.mw_access_flags;
+		break;
 	default:
 		wqe->wr.wr.rdma.remote_addr = wr->wr.rdma.remote_addr;
 		wqe->wr.wr.rdma.rkey = wr->wr.rdma.rkey;

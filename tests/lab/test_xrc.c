@@ -227,6 +227,37 @@ START_TEST(each_operation)
 }
 END_TEST
 
+/* ibv_post_send(): what ibv_qp_ex does not have here, too */
+START_TEST(local_operations)
+{
+	struct xrc x = {0};
+	struct ibv_send_wr *bad, bind = {.wr_id = 1,
+					 .opcode = IBV_WR_BIND_MW,
+					 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr inv = {
+	    .wr_id = 2, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+
+	begin(&x);
+	mr = lab_reg(&x.l, x.mem, LAB_PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(x.l.pd, IBV_MW_TYPE_2);
+	ck_assert(mw);
+	bind.bind_mw.mw = mw;
+	bind.bind_mw.rkey = inv.invalidate_rkey = ibv_inc_rkey(mw->rkey);
+	bind.bind_mw.bind_info =
+	    (struct ibv_mw_bind_info){mr, (uintptr_t)x.mem, 100, IBV_ACCESS_REMOTE_READ};
+	ck_assert_int_eq(ibv_post_send(x.ini, &bind, &bad), 0);
+	expect_sent(&x, 1, IBV_WC_BIND_MW, false);
+	ck_assert_int_ne(ibv_dereg_mr(mr), 0);
+	ck_assert_int_eq(ibv_post_send(x.ini, &inv, &bad), 0);
+	expect_sent(&x, 2, IBV_WC_LOCAL_INV, false);
+	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	finish(&x);
+}
+END_TEST
+
 /* Two lists at once in one thread; what is aborted, or does not fit, leaves nothing. */
 START_TEST(all_or_nothing)
 {
@@ -339,6 +370,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, each_operation);
+	tcase_add_test(tc, local_operations);
 	tcase_add_test(tc, all_or_nothing);
 	tcase_add_test(tc, domain_of_two_contexts);
 	suite_add_tcase(s, tc);
