@@ -84,6 +84,14 @@ void emu_query_device(const struct emu_hca *hca, struct ibv_device_attr_ex *attr
 	query_odp(attr);
 }
 
+/* PortInfo's counters of violations have 16 bits and stop at all ones (IBTA 14.2.5.6). */
+static uint32_t violations(const struct emu_hca *hca, enum emu_counter which)
+{
+	uint64_t n = hca->counter[which];
+
+	return n < 0xffff ? (uint32_t)n : 0xffff;
+}
+
 void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr)
 {
 	*attr = (struct ibv_port_attr){
@@ -93,8 +101,8 @@ void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr)
 	    .gid_tbl_len = EMU_GID_TABLE_LEN,
 	    .port_cap_flags = PORT_CM_SUP,
 	    .max_msg_sz = 1u << 31,
-	    .bad_pkey_cntr = (uint32_t)hca->counter[EMU_CNT_RX_BAD_PKEY],
-	    .qkey_viol_cntr = (uint32_t)hca->counter[EMU_CNT_RX_BAD_QKEY],
+	    .bad_pkey_cntr = violations(hca, EMU_CNT_RX_BAD_PKEY),
+	    .qkey_viol_cntr = violations(hca, EMU_CNT_RX_BAD_QKEY),
 	    .pkey_tbl_len = 1,
 	    .max_vl_num = 1,
 	    .active_width = 1,			/* 1X */

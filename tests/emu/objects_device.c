@@ -61,6 +61,18 @@ START_TEST(port)
 }
 END_TEST
 
+START_TEST(violations)
+{
+	struct ibv_port_attr p;
+
+	fake.hca->counter[EMU_CNT_RX_BAD_PKEY] = 3;
+	fake.hca->counter[EMU_CNT_RX_BAD_QKEY] = (1ull << 32) + 7;
+	emu_query_port(fake.hca, &p);
+	ck_assert_uint_eq(p.bad_pkey_cntr, 3);
+	ck_assert_uint_eq(p.qkey_viol_cntr, 0xffff);
+}
+END_TEST
+
 START_TEST(gids)
 {
 	struct net_ip ip = fake_v4(10, 0, 0, 9), got;
@@ -289,6 +301,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, fake_setup, fake_teardown);
 	tcase_add_test(tc, device);
 	tcase_add_test(tc, port);
+	tcase_add_test(tc, violations);
 	tcase_add_test(tc, gids);
 	tcase_add_test(tc, handles);
 	tcase_add_test(tc, ah_limit);
