@@ -352,7 +352,6 @@ void comp_flush(struct tr_qp *t);
 void comp_timeout(struct tr_timer *timer);
 
 /* responder.c */
-int resp_init(struct tr_qp *t);
 void resp_reset(struct tr_qp *t);
 void resp_start(struct tr_qp *t);
 void resp_flush(struct tr_qp *t);

@@ -554,11 +554,11 @@ int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags, struct uobj
 
 static void detach_all(struct uobject *o)
 {
+	emu_qp_detach_all_mcast(o->qp);
 	while (o->mcast) {
 		struct uobject_mcast *m = o->mcast;
 
 		o->mcast = m->next;
-		emu_qp_detach_mcast(o->qp, &m->group);
 		free(m);
 	}
 }
