@@ -258,6 +258,40 @@ START_TEST(local_operations)
 }
 END_TEST
 
+/* ibv_post_send() posts what is before the request that it refuses, and names that one. */
+START_TEST(list_with_a_bad_request)
+{
+	struct xrc x = {0};
+	struct ibv_send_wr third = {
+	    .wr_id = 3, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr second = {
+	    .wr_id = 2, .opcode = IBV_WR_RDMA_WRITE, .num_sge = 100, .next = &third};
+	struct ibv_send_wr first = {.wr_id = 1,
+				    .opcode = IBV_WR_RDMA_WRITE,
+				    .send_flags = IBV_SEND_SIGNALED,
+				    .next = &second};
+	struct ibv_sge sge[100] = {{0}};
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_wc wc;
+
+	begin(&x);
+	second.sg_list = sge;
+	ck_assert_int_eq(ibv_post_send(x.ini, &first, &bad), EINVAL);
+	ck_assert_ptr_eq(bad, &second);
+	expect_sent(&x, 1, IBV_WC_RDMA_WRITE, false);
+	/* in RESET none of them is taken */
+	ck_assert_int_eq(ibv_modify_qp(x.ini, &reset, IBV_QP_STATE), 0);
+	first.next = &third;
+	ck_assert_int_eq(ibv_post_send(x.ini, &first, &bad), EINVAL);
+	ck_assert_ptr_eq(bad, &first);
+	connect_qp(&x.l, x.ini, x.tgt->qp_num);
+	usleep(20000);
+	ck_assert_int_eq(ibv_poll_cq(x.l.cq, 1, &wc), 0);
+	finish(&x);
+}
+END_TEST
+
 /* Two lists at once in one thread; what is aborted, or does not fit, leaves nothing. */
 START_TEST(all_or_nothing)
 {
@@ -371,6 +405,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, each_operation);
 	tcase_add_test(tc, local_operations);
+	tcase_add_test(tc, list_with_a_bad_request);
 	tcase_add_test(tc, all_or_nothing);
 	tcase_add_test(tc, domain_of_two_contexts);
 	suite_add_tcase(s, tc);
