@@ -98,6 +98,11 @@ uint64_t emu_hca_deadline(const struct emu_hca *hca)
 	return tr_deadline(hca);
 }
 
+bool emu_hca_timer_due(const struct emu_hca *hca)
+{
+	return tr_timer_due(hca);
+}
+
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
 		   const uint8_t *mad, uint32_t len)
 {

@@ -106,6 +106,8 @@ void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt);
 bool emu_hca_run(struct emu_hca *hca);
 /* When emu_hca_run() is needed next, without packets or doorbells; EMU_NO_DEADLINE */
 uint64_t emu_hca_deadline(const struct emu_hca *hca);
+/* Will emu_hca_run() fire a timer? What it waits for may have come, and be read before. */
+bool emu_hca_timer_due(const struct emu_hca *hca);
 /* Does this QPN belong to the HCA? (several HCAs share one net_port) */
 bool emu_hca_has_qpn(const struct emu_hca *hca, uint32_t qpn);
 /* Send a MAD from QP1. 0, -EAGAIN (transmit path full), -EINVAL */

@@ -326,6 +326,11 @@ uint64_t tr_deadline(const struct emu_hca *hca)
 	return hca->tr->ready ? hca->now : tr_timers_next(&hca->tr->timers);
 }
 
+bool tr_timer_due(const struct emu_hca *hca)
+{
+	return tr_timers_next(&hca->tr->timers) <= hca->now;
+}
+
 /* --- receiving -------------------------------------------------------------------- */
 
 /* May a packet of this transport come to such a QP? */

@@ -48,5 +48,6 @@ void tr_qp_query_psn(const struct emu_qp *qp, uint32_t *sq_psn, uint32_t *rq_psn
 void tr_rx(struct emu_hca *hca, const struct net_rx *pkt);
 bool tr_run(struct emu_hca *hca);
 uint64_t tr_deadline(const struct emu_hca *hca);
+bool tr_timer_due(const struct emu_hca *hca);
 
 #endif

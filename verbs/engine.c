@@ -33,7 +33,9 @@
 #include "verbs/vfile.h"
 
 /* Rounds of the core that one unlock pays for; beyond them the helper goes on */
-#define RUN_ROUNDS 32
+#define RUN_ROUNDS   32
+#define TIMER_BUDGET 256 /* packets read before timers fire */
+#define TIMER_LOOKS  8	 /* a single poll may pass over a socket, see net_port_poll() */
 /* Looks for the lock at exit */
 #define EXIT_TRIES 1000
 
@@ -304,6 +306,22 @@ static uint64_t next_deadline(const struct engine *e)
 	return t;
 }
 
+/*
+ * A thread that only holds the lock for its own business, or that was not running for
+ * long, would fire the timers of acknowledges that wait in the socket, until all retries
+ * are used up.
+ */
+static void receive_before_timers(struct engine *e)
+{
+	bool due = false;
+	unsigned int i;
+
+	for (i = 0; i < e->n_dev; i++)
+		due |= emu_hca_timer_due(e->dev[i].hca);
+	for (i = 0; due && i < TIMER_LOOKS; i++)
+		due = net_port_poll(e->port, TIMER_BUDGET) == 0;
+}
+
 static uint64_t run(struct engine *e, bool hold)
 {
 	uint64_t cm_deadline = EMU_NO_DEADLINE;
@@ -312,6 +330,7 @@ static uint64_t run(struct engine *e, bool hold)
 	bool full = false;
 	int i;
 
+	receive_before_timers(e);
 	if (e->cm)
 		cm_deadline = e->cm->run(e, e->now);
 	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {

@@ -157,6 +157,11 @@ uint64_t tr_deadline(const struct emu_hca *hca)
 	return EMU_NO_DEADLINE;
 }
 
+bool tr_timer_due(const struct emu_hca *hca)
+{
+	return false;
+}
+
 /* --- memory ----------------------------------------------------------------------- */
 
 int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,

@@ -9,6 +9,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -764,6 +766,98 @@ START_TEST(posting_by_state)
 }
 END_TEST
 
+/* --- threads that hold the device's lock for other things --------------------------- */
+
+#define BUSY_WINDOW 150
+
+/* struct busy - @failed: status of a completion that was no success */
+static struct busy {
+	struct lab l;
+	struct ibv_mr *mr;
+	char *mem;
+	_Atomic bool stop, all_posted;
+	_Atomic long posted, polled;
+	_Atomic int failed;
+} busy;
+
+static void *busy_post(void *qp)
+{
+	struct ibv_sge sge = {(uintptr_t)busy.mem, 64, busy.mr->lkey};
+	struct ibv_send_wr wr = {
+	    .sg_list = &sge,
+	    .num_sge = 1,
+	    .opcode = IBV_WR_RDMA_WRITE,
+	    .send_flags = IBV_SEND_SIGNALED,
+	    .wr.rdma = {(uintptr_t)busy.mem + 8192, busy.mr->rkey},
+	};
+	struct ibv_send_wr *bad;
+
+	while (!busy.stop && !busy.failed) {
+		if (busy.posted - busy.polled > BUSY_WINDOW)
+			usleep(50);
+		else if (!ibv_post_send(qp, &wr, &bad))
+			busy.posted++;
+	}
+	return NULL;
+}
+
+static void *busy_poll(void *arg)
+{
+	struct ibv_wc wc[16];
+	int i, n;
+
+	while ((!busy.all_posted || busy.polled < busy.posted) && !busy.failed) {
+		n = ibv_poll_cq(busy.l.cq, 16, wc);
+		for (i = 0; i < n; i++)
+			if (wc[i].status)
+				busy.failed = wc[i].status;
+		busy.polled += n;
+	}
+	return NULL;
+}
+
+static void *busy_register(void *arg)
+{
+	struct ibv_mr *mr;
+
+	while (!busy.stop && (mr = ibv_reg_mr(busy.l.pd, busy.mem, 65536, LAB_ODP)))
+		ibv_dereg_mr(mr);
+	return NULL;
+}
+
+/* Who only registers memory must not find timers due of acknowledges that have come. */
+START_TEST(registering_beside_traffic_uses_up_no_retries)
+{
+	void *(*const fn[])(void *) = {busy_poll,     busy_poll,    busy_post,
+				       busy_post,     busy_post,    busy_post,
+				       busy_register, busy_register};
+	pthread_t t[8];
+	int i;
+
+	busy.mem = lab_map(16);
+	lab_open(&busy.l);
+	busy.l.timeout = 12;
+	busy.l.retry_cnt = 3;
+	lab_connect(&busy.l);
+	busy.mr = lab_reg(&busy.l, busy.mem, 65536, LAB_ODP);
+	for (i = 0; i < 8; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, fn[i],
+						i & 1 ? busy.l.left : busy.l.right),
+				 0);
+	sleep(2);
+	busy.stop = true;
+	for (i = 7; i >= 0; i--) {
+		busy.all_posted = i < 2;
+		pthread_join(t[i], NULL);
+	}
+	ck_assert_int_eq(busy.failed, 0);
+	ck_assert_int_gt(busy.posted, 0);
+	ck_assert_int_eq(busy.posted, busy.polled);
+	ibv_dereg_mr(busy.mr);
+	lab_close(&busy.l);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("hca");
@@ -784,6 +878,7 @@ int main(void)
 	tcase_add_test(tc, drain_and_go_on);
 	tcase_add_test(tc, no_alternate_path);
 	tcase_add_test(tc, posting_by_state);
+	tcase_add_test(tc, registering_beside_traffic_uses_up_no_retries);
 	suite_add_tcase(s, tc);
 	return lab_main(s);
 }
