@@ -216,6 +216,11 @@ static void close_sockets(struct net_port *p, bool forked)
 	}
 }
 
+void *net_port_table(const struct net_port *p, size_t *len)
+{
+	return table_memory(p->table, len);
+}
+
 void net_port_close(struct net_port *p)
 {
 	port_lane_flush(p);

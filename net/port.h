@@ -62,6 +62,11 @@ struct net_port_cfg {
 /* net_port_open - 0 and *@out, or -errno. Reserves the process's slot (see switch.h) */
 int net_port_open(const struct net_port_cfg *cfg, struct net_port **out);
 void net_port_close(struct net_port *port);
+/*
+ * The file that processes share, as it is mapped: memory that others may take away by
+ * shortening the file (SIGBUS)
+ */
+void *net_port_table(const struct net_port *port, size_t *len);
 /* The backend in use: what was asked for, or "socket" where the kernel denies it */
 const char *net_port_backend(const struct net_port *port);
 

@@ -278,6 +278,12 @@ void table_remove_stale(const char *dir)
 		closedir(d);
 }
 
+void *table_memory(const struct table *t, size_t *len)
+{
+	*len = sizeof(*t->sh);
+	return t->sh;
+}
+
 void table_abandon(struct table *t)
 {
 	if (t->sh)

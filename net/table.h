@@ -26,6 +26,7 @@
 #define URXE_NET_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct table;
@@ -37,6 +38,8 @@ struct table;
 
 /* table_open - map the file in @dir, made if it is not there. 0 or -errno */
 int table_open(const char *dir, struct table **out);
+/* table_memory - the mapping of the file, which others may shorten */
+void *table_memory(const struct table *t, size_t *len);
 /* table_close - give all slots back */
 void table_close(struct table *t);
 /* table_abandon - in a forked child: let go of what still is the parent's */

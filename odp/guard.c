@@ -33,6 +33,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -488,6 +489,39 @@ static void chain_on(int sig, siginfo_t *info, void *ctx)
 	act_handler(sig, &act, info, ctx);
 }
 
+/* --- a file that is cut short ----------------------------------------------------- */
+
+static _Atomic(uintptr_t) file_start;
+static _Atomic(size_t) file_len;
+static _Atomic(const char *) file_message;
+
+void guard_file(void *map, size_t len, const char *message)
+{
+	/* never a length with another mapping's start */
+	file_len = 0;
+	file_start = (uintptr_t)map;
+	file_message = message;
+	file_len = map ? len : 0;
+}
+
+/* Is it in that mapping? Then there are zeroes now. */
+static bool restore_file(const siginfo_t *info)
+{
+	uintptr_t start = file_start;
+	size_t len = file_len;
+	const char *message;
+
+	if (info->si_code != BUS_ADRERR || (uintptr_t)info->si_addr - start >= len)
+		return false;
+	if (syscall(SYS_mmap, start, len, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != (long)start)
+		return false;
+	message = atomic_exchange(&file_message, NULL);
+	if (message)
+		syscall(SYS_write, STDERR_FILENO, message, strlen(message));
+	return true;
+}
+
 static __attribute__((no_sanitize("address", "thread", "undefined"))) void
 guard_handler(int sig, siginfo_t *info, void *ctx)
 {
@@ -505,7 +539,8 @@ guard_handler(int sig, siginfo_t *info, void *ctx)
 			return;
 #endif
 	}
-	chain_on(sig, info, ctx);
+	if (sig != SIGBUS || !restore_file(info))
+		chain_on(sig, info, ctx);
 	errno = err;
 }
 

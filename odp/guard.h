@@ -27,6 +27,13 @@ int guard_store64(uint64_t *p, uint64_t v);
 int guard_touch(uintptr_t addr, size_t len, int write);
 
 /*
+ * guard_file - the library's own shared mapping of a file, of which there is one. When
+ * somebody has shortened the file and a page is missed, memory full of zeroes takes the
+ * place of the mapping, and @message is written to standard error. NULL: it is no more.
+ */
+void guard_file(void *map, size_t len, const char *message);
+
+/*
  * guard_sigaction - what sigaction(2) does for SIGSEGV and SIGBUS once the guard is
  * installed: the application's action is kept and chained to, and returned in @old, so
  * that the application never sees ours. Returns 0, -errno, or 1 when @sig is not the

@@ -36,6 +36,9 @@
 #define RUN_ROUNDS   32
 #define TIMER_BUDGET 256 /* packets read before timers fire */
 #define TIMER_LOOKS  8	 /* a single poll may pass over a socket, see net_port_poll() */
+#define TABLE_GONE                                                                       \
+	"urxe: the file by which processes find each other (/dev/shm/urxe*) was "        \
+	"shortened; other processes of this host are out of reach now\n"
 /* Looks for the lock at exit */
 #define EXIT_TRIES 1000
 
@@ -489,6 +492,8 @@ static int start_layers(struct engine *e, const char **what)
 	};
 	unsigned int i;
 	int ret, fds[ODP_FDS], n;
+	void *table;
+	size_t len;
 
 	e->opt.odp.script = e->opt.odp_script[0] ? e->opt.odp_script : NULL;
 	*what = "on-demand paging";
@@ -502,6 +507,8 @@ static int start_layers(struct engine *e, const char **what)
 	ret = net_port_open(&port_cfg, &e->port);
 	if (ret)
 		return ret;
+	table = net_port_table(e->port, &len);
+	guard_file(table, len, TABLE_GONE);
 	*what = "list of devices";
 	ret = tree_devices(&e->opt);
 	if (!ret && !e->opt.n_devices)
@@ -528,6 +535,7 @@ static void discard(struct engine *e)
 
 	for (i = 0; i < e->n_dev; i++)
 		emu_hca_destroy(e->dev[i].hca);
+	guard_file(NULL, 0, NULL);
 	if (e->port)
 		net_port_close(e->port);
 	if (e->odp) {
@@ -616,6 +624,7 @@ static void fork_child(void)
 	starting = false;
 	if (e) {
 		odp_domain_abandon(e->odp);
+		guard_file(NULL, 0, NULL);
 		net_port_abandon(e->port);
 		close(e->wake_fd);
 		if (e->link_fd >= 0)

@@ -350,6 +350,40 @@ START_TEST(behind_our_back_kills)
 END_TEST
 
 /* These end in death by the signal. */
+/* @guarded: the file is the library's own while it is cut short */
+static void cut_file(bool guarded)
+{
+	int fd = memfd_create("guard", MFD_CLOEXEC);
+	volatile uint8_t *p;
+
+	ck_assert_int_eq(ftruncate(fd, 2 * PAGE), 0);
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p[0] = p[PAGE] = 7;
+	guard_file((void *)p, 2 * PAGE,
+		   "the file was cut short, as this test wants it\n");
+	ck_assert_uint_eq(p[PAGE], 7);
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	if (!guarded)
+		guard_file(NULL, 0, NULL);
+	ck_assert_uint_eq(p[PAGE], 0);
+	ck_assert_uint_eq(p[0], 0);
+	p[0] = 5;
+	ck_assert_uint_eq(p[0], 5);
+	close(fd);
+}
+
+START_TEST(own_file_cut_short)
+{
+	cut_file(true);
+}
+END_TEST
+
+START_TEST(file_no_longer_own_kills)
+{
+	cut_file(false);
+}
+END_TEST
+
 START_TEST(default_fault_kills)
 {
 	*(volatile uint8_t *)island() = 1;
@@ -400,12 +434,14 @@ int main(void)
 	tcase_add_test(tc, mask_of_the_handler);
 	tcase_add_test(tc, handler_may_return);
 	tcase_add_test(tc, sent_and_ignored);
+	tcase_add_test(tc, own_file_cut_short);
 	/* A sanitizer's own handler was there first and makes a report of these. */
 	if (!SANITIZED) {
 		tcase_add_test_raise_signal(tc, default_fault_kills, SIGSEGV);
 		tcase_add_test_raise_signal(tc, default_sent_kills, SIGSEGV);
 		tcase_add_test_raise_signal(tc, ignored_fault_kills, SIGSEGV);
 		tcase_add_test_raise_signal(tc, default_bus_kills, SIGBUS);
+		tcase_add_test_raise_signal(tc, file_no_longer_own_kills, SIGBUS);
 		tcase_add_test_raise_signal(tc, behind_our_back_kills, SIGSEGV);
 	}
 	suite_add_tcase(s, tc);
