@@ -590,6 +590,47 @@ START_TEST(conflict_between_processes)
 }
 END_TEST
 
+/* In the child of the process with listener @l: what is the parent's is dead. */
+static void be_a_child(struct side *l)
+{
+	uint16_t port = rdma_get_src_port(l->id);
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
+	struct side a;
+
+	alarm(WAIT_MS / 1000);
+	ck_assert(rdma_get_cm_event(l->ch, &ev) == -1 && errno == EIO);
+	ck_assert(rdma_listen(l->id, 1) == -1 && errno == EIO);
+	ck_assert(rdma_create_id(l->ch, &id, NULL, RDMA_PS_TCP) == -1 && errno == EIO);
+	/* but it may have channels of its own */
+	a = caller(RDMA_PS_TCP, "127.0.0.1", port);
+	connect_with(&a, "child", 5);
+	expect_ack(a.ch, RDMA_CM_EVENT_REJECTED);
+	done(&a);
+}
+
+START_TEST(a_forked_child_begins_anew)
+{
+	struct side l = listener(RDMA_PS_TCP, "127.0.0.1", 1);
+	struct rdma_cm_event *ev;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		be_a_child(&l);
+		_exit(0);
+	}
+	ev = expect(l.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	ck_assert_mem_eq(ev->param.conn.private_data, "child", 5);
+	ck_assert_int_eq(rdma_reject(ev->id, NULL, 0), 0);
+	rdma_destroy_id(ev->id);
+	rdma_ack_cm_event(ev);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	done(&l);
+}
+END_TEST
+
 START_TEST(wildcard_serves_all)
 {
 	struct side l = listener(RDMA_PS_TCP, "::", 8);
@@ -874,6 +915,7 @@ int main(void)
 	tcase_add_test(t, afonly_parts_the_families);
 	tcase_add_test(t, port_spaces_are_apart);
 	tcase_add_test(t, conflict_between_processes);
+	tcase_add_test(t, a_forked_child_begins_anew);
 	tcase_add_test(t, wildcard_serves_all);
 	tcase_add_test(t, one_address_is_not_another);
 	tcase_add_test(t, addresses_that_are_not_ours);
