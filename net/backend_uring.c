@@ -12,6 +12,11 @@
  * cancelled; what is kept for it is freed with the request's last completion, and until
  * then the kernel may hold the descriptor's port.
  *
+ * The socket with the port that other processes wait for (NET_SOCK_ROCE) is not in the
+ * ring: the kernel gives up what is in the ring of a process that was killed when it finds
+ * the time, which may be half a minute, and until then nobody else gets the port. It is
+ * left to the socket backend, and looked at now and then.
+ *
  * Another ring sends, so that completions of sends are never mixed with packets. Batches
  * are linked, which keeps their order when the kernel refuses one.
  *
@@ -23,6 +28,7 @@
 #include <errno.h>
 #include <liburing.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,6 +40,7 @@
 #define RX_ENTRIES 64
 #define RX_CQ	   512
 #define CANCEL_MS  100
+#define PLAIN_TURN 8 /* polls for one look at the sockets that are not in the ring */
 
 /*
  * struct ub_sock - a socket's request
@@ -52,6 +59,9 @@ struct ub_sock {
  * @pool:	ring of free buffers, shared with the kernel, and its @bufs
  * @socks:	all, removed ones included
  * @rearm:	some request is to be made again
+ * @plain:	the socket backend, for the @n_plain sockets that are not in the ring
+ * @turn:	polls since it was asked
+ * @ep:		epoll of the ring and @plain
  */
 struct net_backend {
 	struct io_uring rx, tx;
@@ -61,6 +71,9 @@ struct net_backend {
 	uint8_t *bufs;
 	struct ub_sock *socks;
 	bool rearm;
+	struct net_backend *plain;
+	unsigned int n_plain, turn;
+	int ep;
 	struct msghdr tx_msg[NET_BATCHES_MAX];
 	struct iovec tx_iov[NET_BATCHES_MAX];
 	_Alignas(struct cmsghdr) uint8_t tx_ctl[NET_BATCHES_MAX][NET_CTL_LEN];
@@ -83,6 +96,10 @@ static void ub_close(struct net_backend *be)
 {
 	struct ub_sock *s;
 
+	if (be->plain)
+		net_backend_socket.close(be->plain);
+	if (be->ep >= 0)
+		close(be->ep);
 	if (be->rx_ok)
 		io_uring_queue_exit(&be->rx);
 	if (be->tx_ok)
@@ -147,6 +164,26 @@ static int open_rings(struct net_backend *be)
 	return open_pool(be);
 }
 
+static int watch(struct net_backend *be, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(be->ep, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int open_plain(struct net_backend *be)
+{
+	int ret = net_backend_socket.open(&be->plain);
+
+	if (ret)
+		return ret;
+	be->ep = epoll_create1(EPOLL_CLOEXEC);
+	if (be->ep < 0)
+		return -errno;
+	ret = watch(be, be->rx.ring_fd);
+	return ret ? ret : watch(be, net_backend_socket.wait_fd(be->plain));
+}
+
 /* --- receive ---------------------------------------------------------------------- */
 
 static int arm(struct net_backend *be, struct ub_sock *s)
@@ -167,9 +204,15 @@ static int arm(struct net_backend *be, struct ub_sock *s)
 
 static int ub_add(struct net_backend *be, struct net_sock *sk)
 {
-	struct ub_sock *s = calloc(1, sizeof(*s));
+	struct ub_sock *s;
 	int ret;
 
+	if (sk->kind == NET_SOCK_ROCE) {
+		ret = net_backend_socket.add(be->plain, sk);
+		be->n_plain += !ret;
+		return ret;
+	}
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->sk = sk;
@@ -229,6 +272,11 @@ static void ub_del(struct net_backend *be, struct net_sock *sk, bool forked)
 {
 	struct ub_sock *s = sk->priv;
 
+	if (sk->kind == NET_SOCK_ROCE) {
+		net_backend_socket.del(be->plain, sk, forked);
+		be->n_plain--;
+		return;
+	}
 	sk->priv = NULL;
 	s->sk = NULL;
 	if (forked)
@@ -301,12 +349,14 @@ static int ub_poll(struct net_backend *be, int budget, net_backend_rx fn, void *
 		n += completed(be, cqe, fn, arg);
 	if (be->rearm)
 		rearm(be);
+	if (be->n_plain && be->turn++ % PLAIN_TURN == 0)
+		n += net_backend_socket.poll(be->plain, budget, fn, arg);
 	return n;
 }
 
 static int ub_wait_fd(struct net_backend *be)
 {
-	return be->rx.ring_fd;
+	return be->ep;
 }
 
 /* --- transmit --------------------------------------------------------------------- */
@@ -417,7 +467,10 @@ static int ub_open(struct net_backend **out)
 
 	if (!be)
 		return -ENOMEM;
+	be->ep = -1;
 	ret = open_rings(be);
+	if (!ret)
+		ret = open_plain(be);
 	if (!ret)
 		ret = self_test(be);
 	if (ret) {

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define IP	 h_lo(1)
+#define IP	 h_lo(host)
 #define CHILDREN 32
 #define TIMEOUT	 120			   /* s, of a test */
 #define LIFE_NS	 (TIMEOUT * 1000000000ull) /* of a child that nobody ends */
@@ -27,11 +27,13 @@ struct board {
 };
 
 static struct board *board;
+static uint8_t host; /* another one for each test */
 static pid_t child[CHILDREN];
 
 static void setup(void)
 {
 	h_shm();
+	host = (uint8_t)(10 + getpid() % 200);
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	memset(board, 0, sizeof(*board));
