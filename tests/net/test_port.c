@@ -198,6 +198,7 @@ START_TEST(a_stranger_reaches_everybody_through_the_switch)
 		icrc_store(pkt + len, icrc_compute(&path, (uint16_t)(i * 777), pkt, len));
 		stranger_send(fd, &a.ip, ROCE_UDP_PORT, pkt, len + 4);
 	}
+	h_until(&a, h_stats(&a).rx_forwarded == 5);
 	h_wait(&a, 5);
 	h_wait(&b, 5);
 	ck_assert_uint_eq(h_stats(&a).rx_forwarded, 5);
@@ -490,7 +491,7 @@ START_TEST(registry_keeps_claims_apart)
 END_TEST
 
 /* The files in the table's directory; the name of the last one in @name */
-static int count_tables(char name[300])
+static int count_tables(char name[400])
 {
 	DIR *d = opendir(h_shm());
 	struct dirent *e;
@@ -498,7 +499,7 @@ static int count_tables(char name[300])
 
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.') {
-			snprintf(name, 300, "%s/%s", h_shm(), e->d_name);
+			snprintf(name, 400, "%s/%s", h_shm(), e->d_name);
 			n++;
 		}
 	closedir(d);
@@ -507,7 +508,7 @@ static int count_tables(char name[300])
 
 START_TEST(tables_of_namespaces_that_are_gone_are_removed)
 {
-	char own[300], other[304];
+	char own[400], other[404];
 	struct h_node a, b;
 
 	h_open(&a, h_lo(1));
@@ -535,7 +536,7 @@ START_TEST(a_table_that_is_being_removed_is_made_anew)
 {
 	struct flock fl = {
 	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1025, .l_len = 1};
-	char own[300];
+	char own[400];
 	struct h_node a, b;
 	pid_t pid;
 	int fd;

@@ -276,7 +276,10 @@ START_TEST(hosts_with_several_processes_talk_both_ways)
 			net_tx_flush(a[i].port);
 			net_tx_flush(b[i].port);
 		}
-		for (i = 0; i < 3; i++) { /* the switches are number 0 */
+		/* the switches are number 0, and hand on what comes for the others */
+		h_until(&a[0], h_stats(&a[0]).rx_forwarded == (unsigned)(round + 1) * 6);
+		h_until(&b[0], h_stats(&b[0]).rx_forwarded == (unsigned)(round + 1) * 6);
+		for (i = 0; i < 3; i++) {
 			h_wait(&a[i], (unsigned int)(round + 1) * 3);
 			h_wait(&b[i], (unsigned int)(round + 1) * 3);
 		}
