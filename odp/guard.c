@@ -599,7 +599,9 @@ int guard_init(void)
 	return rc;
 }
 
-int guard_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+/* Called while a sanitizer's runtime is being initialised, long before the guard is. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) int
+guard_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction prev, next;
 	uint64_t mask;

@@ -20,7 +20,7 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
 sighandler_t ssignal(int sig, sighandler_t handler);
 
 /* 0, -1 with errno, or 1: not the guard's business */
-static int guarded(int sig, const struct sigaction *act, struct sigaction *old)
+EARLY static int guarded(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	int err;
 

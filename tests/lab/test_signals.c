@@ -26,7 +26,7 @@ static struct lab l;
 static __thread sigjmp_buf back;
 static __thread volatile bool expecting;
 static _Atomic unsigned int caught, wrong;
-static void *volatile at;
+static __thread void *volatile at;
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
