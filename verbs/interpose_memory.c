@@ -19,6 +19,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -233,32 +234,81 @@ INTERPOSE int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 
 /* --- files under mappings --------------------------------------------------------- */
 
-/*
- * The content of @fd from byte @from on is gone: what is mapped of it? Over-invalidation
- * costs a fault, so the inode number alone decides (maps and stat disagree about the
- * device on some file systems).
- */
-static void invalidate_file(struct odp_domain *dom, int fd, off_t from)
-{
+/* struct mapping - a line of /proc/self/maps; proc(5) */
+struct mapping {
 	unsigned long start, end, offset, inode;
-	struct stat st;
-	char line[512];
-	FILE *f;
+};
 
-	if (!dom || fstat(fd, &st))
-		return;
-	f = fopen("/proc/self/maps", "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &start, &end, &offset,
-			   &inode) != 4 ||
-		    inode != st.st_ino || offset + (end - start) <= (unsigned long)from)
+/* The next one that can be read; false at the end */
+static bool next_mapping(FILE *f, struct mapping *m)
+{
+	char line[512];
+
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &m->start, &m->end,
+			   &m->offset, &m->inode) == 4)
+			return true;
+	return false;
+}
+
+/*
+ * The content of a file from byte @from on is gone: what is mapped of it?
+ * Over-invalidation costs a fault, so the inode number alone decides (maps and stat
+ * disagree about the device on some file systems).
+ */
+static void invalidate_inode(struct odp_domain *dom, ino_t inode, off64_t from)
+{
+	struct mapping m;
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && next_mapping(f, &m)) {
+		if (m.inode != inode ||
+		    m.offset + (m.end - m.start) <= (unsigned long)from)
 			continue;
-		if (offset < (unsigned long)from)
-			start += (unsigned long)from - offset;
-		invalidate(dom, (void *)start, end - start);
+		if (m.offset < (unsigned long)from)
+			m.start += (unsigned long)from - m.offset;
+		invalidate(dom, (void *)m.start, m.end - m.start);
 	}
 	if (f)
 		fclose(f);
+}
+
+static void invalidate_file(struct odp_domain *dom, int fd, off64_t from)
+{
+	struct stat st;
+	int err = errno;
+
+	if (dom && !fstat(fd, &st))
+		invalidate_inode(dom, st.st_ino, from);
+	errno = err;
+}
+
+static void invalidate_path(struct odp_domain *dom, const char *path, off64_t from)
+{
+	struct stat st;
+	int err = errno;
+
+	if (dom && !stat(path, &st))
+		invalidate_inode(dom, st.st_ino, from);
+	errno = err;
+}
+
+INTERPOSE int truncate(const char *path, off_t len)
+{
+	int err = REAL(truncate)(path, len);
+
+	if (!err)
+		invalidate_path(domain(), path, len);
+	return err;
+}
+
+INTERPOSE int truncate64(const char *path, off64_t len)
+{
+	int err = REAL(truncate64)(path, len);
+
+	if (!err)
+		invalidate_path(domain(), path, len);
+	return err;
 }
 
 INTERPOSE int ftruncate(int fd, off_t len)
@@ -295,4 +345,50 @@ INTERPOSE int fallocate64(int fd, int mode, off64_t offset, off64_t len)
 	if (!err && mode & INVALIDATING_FALLOC)
 		invalidate_file(domain(), fd, offset);
 	return err;
+}
+
+/* --- System V shared memory, of which the kernel sends no event ------------------- */
+
+/* The length of the segment that is attached at @addr, as far as it is still in one piece */
+static size_t attached(const void *addr)
+{
+	struct mapping m;
+	size_t len = 0;
+	FILE *f = domain() ? fopen("/proc/self/maps", "re") : NULL;
+
+	while (f && !len && next_mapping(f, &m))
+		if (m.start == (unsigned long)addr)
+			len = m.end - m.start;
+	if (f)
+		fclose(f);
+	return len;
+}
+
+INTERPOSE int shmdt(const void *addr)
+{
+	size_t len = attached(addr);
+	struct change c = change_begin(addr, len);
+	int err = REAL(shmdt)(addr);
+
+	change_end(&c, !err, err);
+	if (!err)
+		invalidate(domain(), addr, len);
+	return err;
+}
+
+/* With SHM_REMAP it takes the place of what was there. */
+INTERPOSE void *shmat(int id, const void *addr, int flags)
+{
+	struct shmid_ds seg = {0};
+	struct change c;
+	void *p;
+
+	if (flags & SHM_REMAP && domain() && shmctl(id, IPC_STAT, &seg))
+		seg.shm_segsz = 0;
+	c = change_begin(addr, seg.shm_segsz);
+	p = REAL(shmat)(id, addr, flags);
+	change_end(&c, p != (void *)-1, true);
+	if (p != (void *)-1 && seg.shm_segsz)
+		invalidate(domain(), p, seg.shm_segsz);
+	return p;
 }

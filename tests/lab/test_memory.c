@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -547,6 +548,62 @@ START_TEST(behind_the_back)
 }
 END_TEST
 
+/*
+ * System V shared memory, which the kernel tells nobody of: detached, attached again at
+ * the same address, and over other memory
+ */
+START_TEST(sysv_shared_memory)
+{
+	int id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
+	char *p = shmat(id, NULL, 0), *q;
+
+	ck_assert(id >= 0 && p != (void *)-1);
+	lab_begin(&l);
+	buf = lab_map(PAGES);
+	pinned = lab_reg(&l, buf, LEN, LAB_ACCESS);
+	mr = lab_reg(&l, p, LEN, LAB_ODP);
+	traffic(p, LEN, 1);
+	ck_assert_int_eq(shmdt(p), 0);
+	ck_assert(!lab_cached(mr, p, URXE_PAGE_READ));
+	expect_reading(p, GONE);
+	ck_assert_ptr_eq(shmat(id, p, 0), p);
+	expect_reading(p, THERE);
+	traffic(p, LEN, 2);
+	/* other memory in its place, and it in the place of that */
+	q = mmap(p, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		 -1, 0);
+	ck_assert_ptr_eq(q, p);
+	traffic(p, LEN, 3);
+	ck_assert_ptr_eq(shmat(id, p, SHM_REMAP), p);
+	ck_assert(!lab_cached(mr, p, URXE_PAGE_READ));
+	ck_assert(!lab_cached(mr, p + LEN - 1, URXE_PAGE_READ));
+	expect_reading(p, THERE);
+	ck_assert_int_eq(munmap(p, LEN), 0);
+	ck_assert(!lab_cached(mr, p, URXE_PAGE_READ));
+	shmctl(id, IPC_RMID, NULL);
+	end();
+}
+END_TEST
+
+/* A file that is cut by its name */
+START_TEST(truncate_by_path)
+{
+	struct region r;
+	char path[64];
+
+	begin(&kinds[_i], &r);
+	traffic(r.p, LEN, 1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", r.fd);
+	ck_assert_int_eq(truncate(path, FROM), 0);
+	ck_assert(!lab_cached(mr, r.p + FROM, URXE_PAGE_READ));
+	ck_assert(lab_cached(mr, r.p, URXE_PAGE_READ));
+	expect_reading(r.p + FROM, GONE);
+	ck_assert_int_eq(truncate(path, LEN), 0);
+	expect_reading(r.p + FROM, THERE);
+	end();
+}
+END_TEST
+
 /* --- memory that comes later ------------------------------------------------------ */
 
 START_TEST(mapped_after_registration)
@@ -663,6 +720,8 @@ int main(void)
 	tcase_add_loop_test(change, the_page_table_knows_at_once, 0, CHANGES);
 	tcase_add_test(change, calls_wait_for_no_event);
 	tcase_add_test(change, replaced_part_moves_with_the_rest);
+	tcase_add_test(change, sysv_shared_memory);
+	tcase_add_loop_test(change, truncate_by_path, 3, 5);
 	tcase_add_loop_test(change, comes_back, 0, REMAPPABLE);
 	tcase_add_loop_test(change, behind_the_back, 0, REMAPPABLE);
 	tcase_add_test(change, fork_and_copy_on_write);
