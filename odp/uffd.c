@@ -83,6 +83,7 @@ struct area {
  * struct uffd
  * @fd:		-1 once the monitor has ended
  * @stop:	eventfd that ends the monitor
+ * @pid:	whose address space it is about
  * @gone:	times that something was unmapped
  * @events:	that the monitor has read
  * @lock:	of uffd_watch() and uffd_unwatch(); never the monitor's
@@ -93,6 +94,7 @@ struct area {
 struct uffd {
 	_Atomic int fd;
 	int stop;
+	pid_t pid;
 	const struct uffd_hooks *hooks;
 	void *arg;
 	pthread_t monitor;
@@ -317,10 +319,11 @@ void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 	pthread_mutex_unlock(&u->lock);
 }
 
+/* (A child that was made without handlers of fork would change its parent's memory.) */
 bool uffd_release(struct uffd *u, uintptr_t addr, size_t len)
 {
 	return u->fd >= 0 && slots_cover(u, addr, addr + (len - 1)) &&
-	       !unregister_range(u, addr, len);
+	       getpid() == u->pid && !unregister_range(u, addr, len);
 }
 
 void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again)
@@ -494,6 +497,7 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 		return fd;
 	}
 	u->fd = fd;
+	u->pid = getpid();
 	u->hooks = hooks;
 	u->arg = arg;
 	pthread_mutex_init(&u->lock, NULL);

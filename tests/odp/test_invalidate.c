@@ -6,6 +6,8 @@
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "tests/odp/util.h"
@@ -526,6 +528,32 @@ START_TEST(change_fails)
 }
 END_TEST
 
+/*
+ * A child that no handler of fork knows of has the descriptor, which is about its
+ * parent's memory.
+ */
+START_TEST(change_in_a_child)
+{
+	uint8_t *p = util_map(4 * PAGE);
+	struct odp_mr *mr;
+	int status;
+	pid_t pid;
+
+	if (_i != WORLD_BOTH || !begin(_i))
+		return;
+	mr = four_pages(p);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid)
+		syscall(SYS_exit_group, odp_change_begin(dom, (uintptr_t)p, PAGE));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	munmap(p, PAGE);
+	expect_invalidated(mr, 1, 1);
+	ck_assert_uint_eq(events(), 1);
+	end(mr);
+}
+END_TEST
+
 /* A range that is not watched, or not as a whole, is left to events. */
 START_TEST(change_of_what_is_not_watched)
 {
@@ -603,6 +631,7 @@ int main(void)
 	tcase_add_loop_test(tc, implicit_sees_all, 0, WORLDS);
 	tcase_add_loop_test(tc, mapped_after_registration, 0, WORLDS);
 	tcase_add_loop_test(tc, change_fails, 0, WORLDS);
+	tcase_add_loop_test(tc, change_in_a_child, 0, WORLDS);
 	tcase_add_loop_test(tc, change_of_what_is_not_watched, 0, WORLDS);
 	tcase_add_loop_test(tc, mappings_are_given_back, 0, WORLDS);
 	suite_add_tcase(s, tc);
