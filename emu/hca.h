@@ -158,6 +158,8 @@ void emu_mr_memory(const struct emu_mr *mr, struct emu_mr_memory *out);
 /* Faults of MRs that are registered from now on, instead of the ODP domain's model */
 void emu_set_fault_model(struct emu_hca *hca, enum odp_fault_model model,
 			 uint64_t latency);
+/* Page tables of MRs that are registered from now on */
+void emu_set_start(struct emu_hca *hca, enum odp_start start);
 /* Sums over all MRs that the HCA has and had, and their pages in tables now */
 void emu_odp_counters(const struct emu_hca *hca, struct odp_counters *out,
 		      uint64_t *cached);

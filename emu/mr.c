@@ -102,6 +102,7 @@ static int make_memory(struct emu_mr *mr)
 	    .on_demand = mr->access & IBV_ACCESS_ON_DEMAND,
 	    .implicit = is_implicit(mr->start, mr->length, mr->access),
 	    .hugetlb = mr->access & IBV_ACCESS_HUGETLB,
+	    .start = mr->hca->start,
 	};
 
 	int ret;

@@ -20,6 +20,11 @@ void emu_set_fault_model(struct emu_hca *hca, enum odp_fault_model model,
 	hca->fault.latency = latency;
 }
 
+void emu_set_start(struct emu_hca *hca, enum odp_start start)
+{
+	hca->start = start;
+}
+
 void emu_mr_memory_new(struct emu_hca *hca, struct odp_mr *odp)
 {
 	if (hca->fault.set)

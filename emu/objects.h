@@ -91,7 +91,7 @@ struct emu_mcast_group;
 
 /*
  * struct emu_hca - one device. Owned by hca.c; transport state is behind @tr.
- * @fault:	of new MRs, if it was set
+ * @fault:	of new MRs, if it was set; @start: of their page tables
  * @odp_gone:	counters of MRs that are gone
  */
 struct emu_hca {
@@ -109,6 +109,7 @@ struct emu_hca {
 		enum odp_fault_model model;
 		uint64_t latency;
 	} fault;
+	enum odp_start start;
 	struct odp_counters odp_gone;
 	struct emu_table keys; /* MRs and MWs by key >> 8 */
 	struct emu_table ahs;

@@ -96,6 +96,14 @@ static void take_snapshot(struct odp_mr *mr)
 	}
 }
 
+static bool starts_warm(const struct odp_domain *dom, const struct odp_mr_attr *attr)
+{
+	if (attr->implicit)
+		return false;
+	return attr->start == ODP_START_DEFAULT ? dom->cfg.snapshot
+						: attr->start == ODP_START_SNAPSHOT;
+}
+
 int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		  struct odp_mr **out)
 {
@@ -124,7 +132,7 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		return rc;
 	}
 	dom_register(dom, mr);
-	if (mr->demand && dom->cfg.snapshot && !mr->implicit)
+	if (mr->demand && starts_warm(dom, attr))
 		take_snapshot(mr);
 	*out = mr;
 	return 0;

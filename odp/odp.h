@@ -80,15 +80,24 @@ const char *odp_model_name(enum odp_fault_model model);
 /* 0 or -EINVAL */
 int odp_model_from_name(const char *name, enum odp_fault_model *model);
 
+/* What the page table of a new MR has: as odp_config says; nothing; what is present */
+enum odp_start {
+	ODP_START_DEFAULT,
+	ODP_START_COLD,
+	ODP_START_SNAPSHOT,
+};
+
 /*
  * struct odp_fault_rule - what is special about the faults of something that has a name
  * @model, @latency: valid if @has_model, @has_latency
+ * @start:	not for MRs, which get their names later
  */
 struct odp_fault_rule {
 	char name[32];
 	bool has_model, has_latency;
 	enum odp_fault_model model;
 	uint64_t latency;
+	enum odp_start start;
 };
 #define ODP_MAX_FAULT_RULES 16
 
@@ -157,6 +166,7 @@ int odp_domain_fds(const struct odp_domain *dom, int *fds, int max);
  * @on_demand:	IBV_ACCESS_ON_DEMAND
  * @implicit:	addr 0, length SIZE_MAX
  * @hugetlb:	IBV_ACCESS_HUGETLB
+ * @start:	of an explicit on-demand MR
  */
 struct odp_mr_attr {
 	uintptr_t addr;
@@ -166,6 +176,7 @@ struct odp_mr_attr {
 	bool on_demand;
 	bool implicit;
 	bool hugetlb;
+	enum odp_start start;
 };
 
 /*

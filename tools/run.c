@@ -155,10 +155,11 @@ static int choose_devices(struct options *o)
 			    "device %s: there is no network interface '%s'",
 			    o->device[i].name, o->device[i].ifname);
 	for (unsigned int i = 0; i < o->n_faults; i++)
-		if ((o->faults[i].has_model || o->faults[i].has_latency) &&
+		if ((o->faults[i].has_model || o->faults[i].has_latency ||
+		     o->faults[i].start) &&
 		    !has_device(o, o->faults[i].name))
-			return usage_error("there is no device '%s', which --odp-model "
-					   "or --odp-latency names",
+			return usage_error("there is no device '%s', which an option "
+					   "of on-demand paging names",
 					   o->faults[i].name);
 	return 0;
 }

@@ -446,7 +446,10 @@ static void set_faults(struct engine_device *d)
 	const struct options *o = &d->engine->opt;
 	const struct odp_fault_rule *r = options_faults(o, d->name);
 
-	if (r)
+	if (!r)
+		return;
+	emu_set_start(d->hca, r->start);
+	if (r->has_model || r->has_latency)
 		emu_set_fault_model(d->hca, r->has_model ? r->model : o->odp.model,
 				    r->has_latency ? r->latency : o->odp.latency);
 }

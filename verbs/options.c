@@ -234,8 +234,8 @@ static void clear_devices(struct options *o)
 /* --- on-demand paging ------------------------------------------------------------- */
 
 /*
- * The model and the latency of faults are lists: VALUE for all, DEVICE:VALUE,
- * mr=NAME:VALUE. A rule has one of both, or both.
+ * Model and latency of faults, and the start of page tables are lists: VALUE for all,
+ * DEVICE:VALUE, mr=NAME:VALUE. A rule has some of the three.
  */
 
 /* The rule of that name, a new one if there is none; NULL: too many */
@@ -367,18 +367,48 @@ static void clear_model(struct options *o)
 		o->odp.named[i].has_model = false;
 }
 
+static int set_start(struct options *o, struct odp_fault_rule *rule, const char *v,
+		     char *err, size_t errlen)
+{
+	bool snapshot = !strcmp(v, "snapshot");
+
+	if (strcmp(v, "cold") && !snapshot)
+		return bad(err, errlen, "'%.64s' is neither cold nor snapshot", v);
+	if (!rule)
+		o->odp.snapshot = snapshot;
+	else
+		rule->start = snapshot ? ODP_START_SNAPSHOT : ODP_START_COLD;
+	return 0;
+}
+
+static bool give_start(const struct options *o, const struct odp_fault_rule *rule,
+		       char value[32])
+{
+	bool snapshot = rule ? rule->start == ODP_START_SNAPSHOT : o->odp.snapshot;
+
+	strcpy(value, snapshot ? "snapshot" : "cold");
+	return rule ? rule->start != ODP_START_DEFAULT : snapshot;
+}
+
+/* An MR gets its name when it has begun. */
 static int parse_start(struct options *o, const char *v, char *err, size_t errlen)
 {
-	if (strcmp(v, "cold") && strcmp(v, "snapshot"))
-		return bad(err, errlen, "'%.64s' is neither cold nor snapshot", v);
-	o->odp.snapshot = *v == 's';
-	return 0;
+	if (strstr(v, "mr="))
+		return bad(err, errlen, "'%.64s': a region has no name yet at its start",
+			   v);
+	return parse_faults(o, v, set_start, err, errlen);
 }
 
 static bool format_start(const struct options *o, char *buf, size_t len)
 {
-	snprintf(buf, len, "snapshot");
-	return o->odp.snapshot;
+	return format_faults(o, give_start, buf, len);
+}
+
+static void clear_start(struct options *o)
+{
+	o->odp.snapshot = false;
+	for (unsigned int i = 0; i < o->n_faults; i++)
+		o->faults[i].start = ODP_START_DEFAULT;
 }
 
 /* A whole number in decimal digits, no sign, no blanks; *@end is what follows */
@@ -559,11 +589,13 @@ static const struct row rows[] = {
      parse_model,
      format_model,
      clear_model},
-    {{"odp-start", "URXE_ODP_START", "cold|snapshot", NULL, false,
+    {{"odp-start", "URXE_ODP_START", "[DEVICE:]cold|snapshot", NULL, true,
       "page table of a new on-demand memory region: empty (cold,\n"
-      "default), or with the pages that are in memory (snapshot)"},
+      "default), or with the pages that are in memory (snapshot);\n"
+      "may be repeated"},
      parse_start,
-     format_start},
+     format_start,
+     clear_start},
     {{"odp-latency", "URXE_ODP_LATENCY", "[WHERE:]TIME", NULL, true,
       "added to each page fault: 50us, 2ms, ... WHERE as above; may\n"
       "be repeated"},

@@ -334,6 +334,31 @@ START_TEST(by_option)
 }
 END_TEST
 
+/* What the page table of a new MR has, for all and for a device */
+START_TEST(start_by_option)
+{
+	static const struct {
+		const char *value;
+		bool there;
+	} starts[] = {{"cold", false},
+		      {"snapshot", true},
+		      {"snapshot,rxe0:cold", false},
+		      {"rxe9:cold,rxe0:snapshot,cold", true}};
+
+	setenv("URXE_ODP_START", starts[_i].value, 1);
+	here = lab_map(16);
+	there = lab_map(16);
+	lab_fill(there, 16 * LAB_PAGE, 2);
+	lab_begin(&l);
+	pinned = lab_reg(&l, here, 16 * LAB_PAGE, LAB_ACCESS);
+	odp = lab_reg(&l, there, 16 * LAB_PAGE, LAB_ODP);
+	ck_assert_int_eq(lab_cached(odp, there, URXE_PAGE_WRITE), starts[_i].there);
+	ck_assert_int_eq(lab_write(&l, pinned, here, odp, there, 8), IBV_WC_SUCCESS);
+	ck_assert_uint_eq(lab_faults(odp), !starts[_i].there);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("models");
@@ -347,6 +372,7 @@ int main(void)
 	tcase_add_loop_test(tc, flood_floods, 0, RESPONDS);
 	tcase_add_test(tc, damming_loses_what_follows);
 	tcase_add_test(tc, by_option);
+	tcase_add_loop_test(tc, start_by_option, 0, 4);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(errors, 60);
 	tcase_add_loop_test(errors, no_retry_left, 0, 2);
