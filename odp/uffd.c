@@ -16,8 +16,8 @@
  *
  * A mapping made later is not registered, not even at the same address; so uffd_watch()
  * is called before each fault. What it registered last it remembers in a few slots, which
- * are cut when something in them is unmapped or moved. A slot is only written
- * by uffd_watch() under the lock; others only make it smaller. One that is lost costs two
+ * are cut when something in them is unmapped or moved. A slot is only written by
+ * uffd_watch() under the lock; others only make it smaller. One that is lost costs two
  * system calls, nothing else.
  *
  * Waiting for the monitor costs the program two context switches. A caller of munmap(2)
