@@ -411,21 +411,32 @@ static void fill_req(const struct emu_cm_conn *c, const struct emu_cm_req *r,
 	};
 }
 
+/* A connection that asks as @r says, and its private data in @m. 0 or -errno */
+static int new_asking(struct emu_cm *cm, const struct emu_cm_port *port, void *cookie,
+		      const struct emu_cm_req *r, struct cm_msg *m,
+		      struct emu_cm_conn **out)
+{
+	int ret = copy_priv(m, r->priv, r->priv_len);
+
+	if (ret)
+		return ret;
+	*out = cm_conn_new(cm, port);
+	if (!*out)
+		return -ENOMEM;
+	(*out)->cookie = cookie;
+	conn_from_req(*out, r);
+	return 0;
+}
+
 int emu_cm_connect(struct emu_cm *cm, const struct emu_cm_port *port, void *cookie,
 		   const struct emu_cm_req *r, struct emu_cm_conn **out)
 {
 	struct cm_msg m = {.attr = CM_REQ, .ece = r->ece_options};
 	struct emu_cm_conn *c;
-	int ret;
+	int ret = new_asking(cm, port, cookie, r, &m, &c);
 
-	ret = copy_priv(&m, r->priv, r->priv_len);
 	if (ret)
 		return ret;
-	c = cm_conn_new(cm, port);
-	if (!c)
-		return -ENOMEM;
-	c->cookie = cookie;
-	conn_from_req(c, r);
 	c->base = 2 * cm_time(r->lifetime) + cm_time(RESPONSE_TIMEOUT);
 	fill_req(c, r, &m.req);
 	send_msg(c, &m);
@@ -440,16 +451,10 @@ int emu_cm_sidr_ask(struct emu_cm *cm, const struct emu_cm_port *port, void *coo
 	struct cm_msg m = {.attr = CM_SIDR_REQ,
 			   .sidr_req = {.pkey = 0xffff, .service_id = r->service_id}};
 	struct emu_cm_conn *c;
-	int ret;
+	int ret = new_asking(cm, port, cookie, r, &m, &c);
 
-	ret = copy_priv(&m, r->priv, r->priv_len);
 	if (ret)
 		return ret;
-	c = cm_conn_new(cm, port);
-	if (!c)
-		return -ENOMEM;
-	c->cookie = cookie;
-	conn_from_req(c, r);
 	c->qp_type = IBV_QPT_UD;
 	c->base = cm_time(RESPONSE_TIMEOUT);
 	send_msg(c, &m);

@@ -3,12 +3,12 @@
  * seed. Whatever happens on the way, both sides end in agreement, each owner hears of
  * each step once, and nothing is left over.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emu/cm.h"
+#include "tests/check_main.h"
 
 #define MS	  1000000u
 #define SERVICE	  0x01061234u
@@ -840,8 +840,6 @@ int main(void)
 {
 	Suite *s = suite_create("cm");
 	TCase *t = tcase_create("protocol"), *seeds = tcase_create("seeds");
-	SRunner *r;
-	int failed;
 
 	tcase_add_test(t, connect_and_disconnect);
 	tcase_add_test(t, qp_attributes);
@@ -865,9 +863,5 @@ int main(void)
 	tcase_add_test(seeds, ten_thousand_connections);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, seeds);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -3,12 +3,12 @@
  * Malformed messages are refused.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emu/cm_mad.h"
+#include "tests/check_main.h"
 
 static const struct net_ip ip_a = {.b = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}};
 static const struct net_ip ip_b = {.b = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}};
@@ -297,8 +297,6 @@ int main(void)
 {
 	Suite *s = suite_create("cm_mad");
 	TCase *t = tcase_create("codec");
-	SRunner *r;
-	int failed;
 
 	tcase_add_test(t, req_bytes);
 	tcase_add_test(t, req_round_trip);
@@ -309,9 +307,5 @@ int main(void)
 	tcase_add_test(t, malformed);
 	tcase_add_test(t, ip_header);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

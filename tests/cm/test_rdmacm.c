@@ -4,7 +4,6 @@
  * gives. Runs under `urxe run`.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +13,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../check_main.h"
 
 #define WAIT_MS 20000 /* a loaded machine is slow */
 
@@ -895,8 +896,6 @@ int main(void)
 {
 	Suite *s = suite_create("rdmacm");
 	TCase *t = tcase_create("librdmacm");
-	SRunner *r;
-	int failed;
 
 	if (access("/dev/infiniband/rdma_cm", F_OK))
 		return 77;
@@ -926,9 +925,5 @@ int main(void)
 	tcase_add_test(t, identifiers_move_between_channels);
 	tcase_add_test(t, unread_events_do_no_harm);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

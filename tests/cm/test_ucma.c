@@ -3,7 +3,6 @@
  * that do not exist or are another channel's, random commands. Runs under `urxe run`.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "../check_main.h"
 
 #define DEVICE	"/dev/infiniband/rdma_cm"
 #define N_CMDS	(RDMA_USER_CM_CMD_JOIN_MCAST + 1)
@@ -353,8 +354,6 @@ int main(void)
 {
 	Suite *s = suite_create("ucma");
 	TCase *t = tcase_create("device");
-	SRunner *r;
-	int failed;
 
 	if (access(DEVICE, F_OK))
 		return 77;
@@ -368,9 +367,5 @@ int main(void)
 	tcase_add_test(t, closing_takes_all);
 	tcase_add_test(t, random_commands);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

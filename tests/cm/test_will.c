@@ -3,7 +3,6 @@
  * only when it is dead.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include "net/icrc.h"
 #include "net/rocev2.h"
 #include "verbs/will.h"
+#include "tests/check_main.h"
 
 /* Addresses of this process, so that nobody else's switch is in the way; set by main() */
 static uint8_t from_ip[4] = {127, 0, 0, 1}, to_ip[4] = {127, 0, 0, 2};
@@ -164,8 +164,7 @@ int main(void)
 {
 	Suite *s = suite_create("will");
 	TCase *t = tcase_create("will");
-	SRunner *r;
-	int failed;
+	int ret;
 
 	if (!mkdtemp(dir))
 		return 77;
@@ -176,10 +175,7 @@ int main(void)
 	tcase_add_test(t, others_are_not_touched);
 	tcase_add_test(t, garbage_in_the_directory);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
+	ret = check_main(s);
 	rmdir(dir);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return ret;
 }

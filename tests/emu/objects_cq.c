@@ -2,6 +2,7 @@
  * Description: completion queues: sizes, order, arming, overrun, resize.
  */
 #include "objects_fake.h"
+#include "tests/check_main.h"
 
 #include <stdlib.h>
 
@@ -223,8 +224,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects_cq");
 	TCase *tc = tcase_create("cq");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, fake_setup, fake_teardown);
 	tcase_add_test(tc, sizes);
@@ -235,9 +234,5 @@ int main(void)
 	tcase_add_test(tc, hostile_indices);
 	tcase_add_test(tc, in_use);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

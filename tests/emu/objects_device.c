@@ -3,6 +3,7 @@
  * counters.
  */
 #include "objects_fake.h"
+#include "tests/check_main.h"
 
 #include <stdlib.h>
 
@@ -295,8 +296,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects_device");
 	TCase *tc = tcase_create("device");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, fake_setup, fake_teardown);
 	tcase_add_test(tc, device);
@@ -312,9 +311,5 @@ int main(void)
 	tcase_add_test(tc, xrcds);
 	tcase_add_test(tc, time_goes_forward);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

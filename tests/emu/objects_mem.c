@@ -2,6 +2,7 @@
  * Description: PDs, MRs and their keys, access checks, rereg, memory windows, advice.
  */
 #include "objects_fake.h"
+#include "tests/check_main.h"
 
 #include <stdlib.h>
 
@@ -515,8 +516,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects_mem");
 	TCase *tc = tcase_create("mem");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, reg_errors);
@@ -534,9 +533,5 @@ int main(void)
 	tcase_add_test(tc, advise);
 	tcase_add_test(tc, xrc_pd);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

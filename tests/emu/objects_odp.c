@@ -2,12 +2,12 @@
  * Description: MRs of the HCA over the real page tables: what registration accepts, where
  * keys, zero-based addresses and windows lead to in memory, rereg, advice.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "emu/qp.h"
+#include "tests/check_main.h"
 
 #define PAGE 4096u
 #define RW   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -198,8 +198,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects_odp");
 	TCase *tc = tcase_create("odp");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, registration);
@@ -207,9 +205,5 @@ int main(void)
 	tcase_add_test(tc, window);
 	tcase_add_test(tc, advice);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

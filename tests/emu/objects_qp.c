@@ -3,6 +3,7 @@
  * reset, error, use counts, many of them.
  */
 #include "objects_fake.h"
+#include "tests/check_main.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -447,8 +448,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects_qp");
 	TCase *tc = tcase_create("qp");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, create_errors);
@@ -465,9 +464,5 @@ int main(void)
 	tcase_add_test(tc, qpns);
 	tcase_add_test(tc, many);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -9,6 +9,7 @@
  * each attribute that is not listed fails, and random subsets do what the table says.
  */
 #include "objects_fake.h"
+#include "tests/check_main.h"
 
 #include <stdlib.h>
 
@@ -247,16 +248,10 @@ int main(void)
 {
 	Suite *s = suite_create("qp_state");
 	TCase *tc = tcase_create("qp_state");
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, all_transitions, 0, 5);
 	tcase_add_test(tc, nonsense);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

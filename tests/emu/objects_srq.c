@@ -3,6 +3,7 @@
  * also such that a program has broken; XRC domains and SRQs.
  */
 #include "objects_fake.h"
+#include "tests/check_main.h"
 
 #include <stdlib.h>
 
@@ -272,8 +273,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects_srq");
 	TCase *tc = tcase_create("srq");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, create);
@@ -284,9 +283,5 @@ int main(void)
 	tcase_add_test(tc, own_ring);
 	tcase_add_test(tc, xrc);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -2,12 +2,12 @@
  * Description: runs a small number of the simulator's scenarios of each kind. Many more:
  * `sim --seeds N`; a failing one in all detail: `sim --kind KIND --seed S`.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
+#include "tests/check_main.h"
 
 #define SEEDS 400
 
@@ -125,11 +125,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	SRunner *r = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(suite());
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transport_env.h"
+#include "tests/check_main.h"
 
 static int send_queue_state(struct side *s, enum ibv_wc_status status)
 {
@@ -482,8 +483,6 @@ int main(void)
 {
 	Suite *s = suite_create("transport_errors");
 	TCase *tc = tcase_create("errors");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_set_timeout(tc, 20);
@@ -511,9 +510,5 @@ int main(void)
 	tcase_add_test(tc, reset_forgets_all);
 	tcase_add_test(tc, cq_overrun_fails_the_qp);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transport_env.h"
+#include "tests/check_main.h"
 
 /* --- UC --------------------------------------------------------------------------- */
 
@@ -583,8 +584,6 @@ int main(void)
 {
 	Suite *s = suite_create("transport_kinds");
 	TCase *tc = tcase_create("kinds");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_add_test(tc, uc_send_and_write);
@@ -604,9 +603,5 @@ int main(void)
 	tcase_add_loop_test(tc, windows, 0, 2);
 	tcase_add_test(tc, flush);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

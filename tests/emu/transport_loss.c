@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transport_env.h"
+#include "tests/check_main.h"
 
 static uint32_t count, drop_nth;
 static uint64_t rng;
@@ -234,8 +235,6 @@ int main(void)
 {
 	Suite *s = suite_create("transport_loss");
 	TCase *tc = tcase_create("loss");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_set_timeout(tc, 20);
@@ -249,9 +248,5 @@ int main(void)
 	tcase_add_test(tc, gap_that_shows_when_the_last_has_come);
 	tcase_add_test(tc, no_nak_without_a_gap);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transport_env.h"
+#include "tests/check_main.h"
 
 static const uint32_t lengths[] = {0,	 1,    3,    4,	    1023,  1024,
 				   1025, 2048, 5000, 65536, 300001};
@@ -345,8 +346,7 @@ int main(void)
 {
 	Suite *s = suite_create("transport_rc");
 	TCase *tc = tcase_create("rc");
-	int n = sizeof(lengths) / sizeof(lengths[0]), failed;
-	SRunner *sr;
+	int n = sizeof(lengths) / sizeof(lengths[0]);
 
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_add_loop_test(tc, send_each_length, 0, n);
@@ -361,9 +361,5 @@ int main(void)
 	tcase_add_test(tc, message_sequence_number);
 	tcase_add_loop_test(tc, communication_established, 0, 2);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "transport_env.h"
+#include "tests/check_main.h"
 
 static const uint64_t timer_us[32] = {
     655360, 10,	   20,	  30,	 40,	60,	80,	120,	160,	240,	320,
@@ -327,8 +328,6 @@ int main(void)
 {
 	Suite *s = suite_create("transport_rnr");
 	TCase *tc = tcase_create("rnr");
-	SRunner *sr;
-	int failed;
 
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_set_timeout(tc, 20);
@@ -348,9 +347,5 @@ int main(void)
 	tcase_add_loop_test(tc, read_faults_half_way, 0, 2);
 	tcase_add_loop_test(tc, nak_of_a_read_does_not_count_it, 0, 2);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -1,5 +1,6 @@
 /* lab.c - see lab.h */
 #include "lab.h"
+#include "../check_main.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -291,11 +292,5 @@ bool lab_cached(struct ibv_mr *mr, const void *addr, unsigned int want)
 
 int lab_main(Suite *s)
 {
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -2,12 +2,12 @@
  * Description: a program that is linked with liburxe.so and not run by urxe. Everything
  * says so, and the machine's own devices are as ever.
  */
-#include <check.h>
 #include <errno.h>
 #include <infiniband/verbs_exp.h>
 #include <stdlib.h>
 
 #include "urxe.h"
+#include "../check_main.h"
 
 START_TEST(nothing_is_ours)
 {
@@ -49,13 +49,8 @@ int main(void)
 {
 	Suite *s = suite_create("outside");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_test(tc, nothing_is_ours);
 	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -9,7 +9,6 @@
 #define URXE_TESTS_NET_HARNESS_H
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "net/icrc.h"
 #include "net/port.h"
 #include "net/rocev2.h"
+#include "tests/check_main.h"
 
 #define H_HDR  20	 /* BTH and DETH */
 #define H_SEEN (1 << 20) /* numbers that a node can tell apart */
@@ -274,14 +274,8 @@ static inline struct net_stats h_stats(const struct h_node *n)
 
 static inline int h_main(Suite *s)
 {
-	SRunner *r = srunner_create(s);
-	int failed;
-
 	h_net();
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }
 
 #endif

@@ -3,11 +3,11 @@
  * and the check that does without the IP identification: every identification is
  * accepted, damage is found as often as promised, IPv6 is exact.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "net/icrc.h"
 #include "net/rocev2.h"
+#include "tests/check_main.h"
 
 static const struct net_path path4 = {
     .src.b = {[10] = 0xff, [11] = 0xff, [12] = 10, 0, 0, 1},
@@ -235,8 +235,6 @@ int main(void)
 {
 	Suite *s = suite_create("icrc");
 	TCase *t = tcase_create("icrc");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, agrees_with_a_frame_masked_by_hand, 0, 2);
@@ -247,9 +245,5 @@ int main(void)
 	tcase_add_test(t, ipv6_is_exact);
 	tcase_add_test(t, each_part_of_the_path_counts);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -1,7 +1,6 @@
 /*
  * Description: the ring of a lane, both ends in one process.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "net/lane.h"
+#include "tests/check_main.h"
 
 #define NONCE 0x1122334455667788ull
 
@@ -281,8 +281,6 @@ int main(void)
 {
 	Suite *s = suite_create("lane");
 	TCase *t = tcase_create("lane");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -301,9 +299,5 @@ int main(void)
 	tcase_add_test(t, what_is_no_lane_is_not_attached);
 	tcase_add_test(t, the_file_cannot_shrink);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

@@ -2,11 +2,11 @@
  * Description: the codec of RoCEv2 headers against bytes written out by hand, against
  * itself for every opcode, and against every kind of nonsense.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "net/rocev2.h"
+#include "tests/check_main.h"
 
 START_TEST(write_only_imm_has_the_bytes_of_the_spec)
 {
@@ -181,8 +181,6 @@ int main(void)
 {
 	Suite *s = suite_create("rocev2");
 	TCase *t = tcase_create("codec");
-	SRunner *r;
-	int failed;
 
 	tcase_add_test(t, write_only_imm_has_the_bytes_of_the_spec);
 	tcase_add_loop_test(t, header_lengths_are_those_of_the_spec, 0,
@@ -191,9 +189,5 @@ int main(void)
 	tcase_add_loop_test(t, short_and_overpadded_packets_are_refused, 0, 256);
 	tcase_add_test(t, psns_compare_in_a_circle);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }

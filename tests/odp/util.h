@@ -4,7 +4,6 @@
 #ifndef URXE_TESTS_ODP_UTIL_H
 #define URXE_TESTS_ODP_UTIL_H
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "odp/odp.h"
+#include "tests/check_main.h"
 
 #define PAGE 4096ul
 
@@ -26,13 +26,7 @@
 /* Run a suite; the status of main() */
 static inline int util_run(Suite *s)
 {
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }
 
 static inline struct odp_counters util_counters(struct odp_mr *mr)

@@ -5,7 +5,6 @@
 #ifndef URXE_TESTS_VERBS_UTIL_H
 #define URXE_TESTS_VERBS_UTIL_H
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
@@ -14,23 +13,18 @@
 #include <unistd.h>
 
 #include "verbs/uverbs.h"
+#include "tests/check_main.h"
 
 /* A suite of one test case, run; what main() returns */
 static inline int util_run(const char *name, void (*add)(TCase *tc))
 {
 	Suite *s = suite_create(name);
 	TCase *tc = tcase_create(name);
-	SRunner *sr;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	add(tc);
 	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return check_main(s);
 }
 
 /* An address that no program has mapped */
