@@ -42,7 +42,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/cm_conn.h"
+#include "emu/cm_internal.h"
 
 #define MS 1000000u /* ns */
 
@@ -60,47 +60,17 @@
 #define ORPHAN_TIMEOUTS 3
 
 /*
- * As the kernel's RDMA CM asks for (cma.c): 4.096 us * 2^20, 15 times; MRA 4.096 us *
- * 2^24
+ * As the kernel's RDMA CM asks for (cma.c): 4.096 us * 2^20, 15 times
  */
 #define RESPONSE_TIMEOUT 20
 #define MAX_RETRIES	 15
-#define MRA_TIMEOUT	 24
 
-static const char *const state_names[] = {
-    [EMU_CM_IDLE] = "IDLE",
-    [EMU_CM_REQ_SENT] = "REQ_SENT",
-    [EMU_CM_REQ_RCVD] = "REQ_RCVD",
-    [EMU_CM_MRA_REQ_SENT] = "MRA_REQ_SENT",
-    [EMU_CM_MRA_REQ_RCVD] = "MRA_REQ_RCVD",
-    [EMU_CM_REP_SENT] = "REP_SENT",
-    [EMU_CM_REP_RCVD] = "REP_RCVD",
-    [EMU_CM_MRA_REP_SENT] = "MRA_REP_SENT",
-    [EMU_CM_MRA_REP_RCVD] = "MRA_REP_RCVD",
-    [EMU_CM_ESTABLISHED] = "ESTABLISHED",
-    [EMU_CM_DREQ_SENT] = "DREQ_SENT",
-    [EMU_CM_DREQ_RCVD] = "DREQ_RCVD",
-    [EMU_CM_TIMEWAIT] = "TIMEWAIT",
-    [EMU_CM_ANSWERED] = "ANSWERED",
-    [EMU_CM_SIDR_REQ_SENT] = "SIDR_REQ_SENT",
-    [EMU_CM_SIDR_REQ_RCVD] = "SIDR_REQ_RCVD",
-};
-
-const char *emu_cm_state_name(enum emu_cm_state s)
-{
-	return state_names[s];
-}
-
-/* 4.096 us * 2^@exp, rounded to milliseconds as the kernel rounds (cm_convert_to_ms()) */
-static uint64_t cm_time(uint8_t exp)
+uint64_t cm_time(uint8_t exp)
 {
 	return (exp > 8 ? (uint64_t)1 << (exp - 8) : 1) * MS;
 }
 
-/*
- * 2^lifetime twice (there and back) plus 2^delay, again as a power of two (IBTA 12.7.34)
- */
-static uint8_t ack_timeout(uint8_t delay, uint8_t lifetime)
+uint8_t cm_ack_timeout(uint8_t delay, uint8_t lifetime)
 {
 	uint8_t t = lifetime + 1;
 
@@ -192,7 +162,7 @@ static bool relied_on(enum emu_cm_state s)
 	       s == EMU_CM_MRA_REP_SENT || s == EMU_CM_ESTABLISHED;
 }
 
-static void set_state(struct emu_cm_conn *c, enum emu_cm_state state)
+void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state)
 {
 	bool tell = relied_on(c->state) || relied_on(state);
 
@@ -203,7 +173,7 @@ static void set_state(struct emu_cm_conn *c, enum emu_cm_state state)
 
 /* --- sending ---------------------------------------------------------------------- */
 
-static void send_again(struct emu_cm_conn *c)
+void cm_send_again(struct emu_cm_conn *c)
 {
 	c->cm->ops->tx(c->cm->arg, c->port.dev, &c->path, c->mad);
 }
@@ -214,11 +184,10 @@ static void send_msg(struct emu_cm_conn *c, struct cm_msg *m)
 	m->remote_id = c->remote_id;
 	m->tid = c->tid;
 	cm_mad_build(c->mad, m);
-	send_again(c);
+	cm_send_again(c);
 }
 
-/* An answer that does not become the message to be repeated */
-static void send_once(struct emu_cm_conn *c, struct cm_msg *m)
+void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m)
 {
 	uint8_t mad[CM_MAD_LEN];
 
@@ -229,10 +198,9 @@ static void send_once(struct emu_cm_conn *c, struct cm_msg *m)
 	c->cm->ops->tx(c->cm->arg, c->port.dev, &c->path, mad);
 }
 
-/* Answer @to without a connection; @m has attr and body. */
-static void send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
-			   const struct net_path *path, const struct cm_msg *to,
-			   struct cm_msg *m)
+void cm_send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
+		       const struct net_path *path, const struct cm_msg *to,
+		       struct cm_msg *m)
 {
 	struct net_path back = {
 	    .src = path->dst, .dst = path->src, .tclass = path->tclass};
@@ -251,14 +219,13 @@ static void send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
 static void expect_answer(struct emu_cm_conn *c, enum emu_cm_state state,
 			  uint64_t timeouts)
 {
-	set_state(c, state);
+	cm_set_state(c, state);
 	c->rto = FIRST_RTO < c->base ? FIRST_RTO : c->base;
 	c->give_up = c->cm->now + c->base * timeouts;
 	cm_conn_arm(c, c->cm->now + c->rto);
 }
 
-static void emit(struct emu_cm_conn *c, enum emu_cm_event_type type,
-		 const struct cm_msg *m)
+void cm_emit(struct emu_cm_conn *c, enum emu_cm_event_type type, const struct cm_msg *m)
 {
 	if (c->owned)
 		c->cm->ops->event(c->cm->arg, c->cookie, type, m);
@@ -284,21 +251,20 @@ static int copy_priv(struct cm_msg *m, const void *priv, uint32_t len)
 
 /* --- ends ------------------------------------------------------------------------- */
 
-/* Nothing more comes from the protocol. Frees it if nobody owns it. */
-static void become_idle(struct emu_cm_conn *c)
+void cm_become_idle(struct emu_cm_conn *c)
 {
-	set_state(c, EMU_CM_IDLE);
+	cm_set_state(c, EMU_CM_IDLE);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	cm_conn_unindex_qp(c);
 	if (!c->owned)
 		cm_conn_free(c);
 }
 
-static void enter_timewait(struct emu_cm_conn *c)
+void cm_enter_timewait(struct emu_cm_conn *c)
 {
 	uint64_t wait = cm_time(c->ack_timeout);
 
-	set_state(c, EMU_CM_TIMEWAIT);
+	cm_set_state(c, EMU_CM_TIMEWAIT);
 	cm_conn_unindex_qp(c);
 	cm_conn_arm(c, c->cm->now + (wait < TIMEWAIT_MAX ? wait : TIMEWAIT_MAX));
 }
@@ -306,7 +272,7 @@ static void enter_timewait(struct emu_cm_conn *c)
 /* Remember c->mad, the answer, for duplicates of what it answered. */
 static void enter_answered(struct emu_cm_conn *c)
 {
-	set_state(c, EMU_CM_ANSWERED);
+	cm_set_state(c, EMU_CM_ANSWERED);
 	cm_conn_unindex_qp(c);
 	cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
 }
@@ -324,7 +290,7 @@ static void send_rej(struct emu_cm_conn *c, enum cm_answered what,
 	send_msg(c, &m);
 }
 
-static void send_dreq(struct emu_cm_conn *c, uint64_t timeouts)
+void cm_send_dreq(struct emu_cm_conn *c, uint64_t timeouts)
 {
 	struct cm_msg m = {.attr = CM_DREQ, .dreq = {.remote_qpn = c->remote_qpn}};
 
@@ -333,12 +299,12 @@ static void send_dreq(struct emu_cm_conn *c, uint64_t timeouts)
 	expect_answer(c, EMU_CM_DREQ_SENT, timeouts);
 }
 
-static void send_drep(struct emu_cm_conn *c)
+void cm_send_drep(struct emu_cm_conn *c)
 {
 	struct cm_msg m = {.attr = CM_DREP};
 
 	send_msg(c, &m);
-	enter_timewait(c);
+	cm_enter_timewait(c);
 }
 
 /* --- asking ----------------------------------------------------------------------- */
@@ -356,7 +322,7 @@ static void conn_from_req(struct emu_cm_conn *c, const struct emu_cm_req *r)
 	c->rnr_retry = r->rnr_retry < 7 ? r->rnr_retry : 7;
 	c->path = r->path;
 	c->mtu = r->mtu;
-	c->ack_timeout = ack_timeout(c->port.ack_delay, r->lifetime);
+	c->ack_timeout = cm_ack_timeout(c->port.ack_delay, r->lifetime);
 	c->max_retries = MAX_RETRIES;
 	c->tid = (uint64_t)c->cm->tid_hi << 32 | c->local_id;
 }
@@ -468,9 +434,9 @@ int emu_cm_sidr_ask(struct emu_cm *cm, const struct emu_cm_port *port, void *coo
 void emu_cm_delay(struct emu_cm_conn *c)
 {
 	if (c->state == EMU_CM_REQ_RCVD)
-		set_state(c, EMU_CM_MRA_REQ_SENT);
+		cm_set_state(c, EMU_CM_MRA_REQ_SENT);
 	else if (c->state == EMU_CM_REP_RCVD)
-		set_state(c, EMU_CM_MRA_REP_SENT);
+		cm_set_state(c, EMU_CM_MRA_REP_SENT);
 }
 
 int emu_cm_reply(struct emu_cm_conn *c, const struct emu_cm_rep *r)
@@ -512,7 +478,7 @@ int emu_cm_rtu(struct emu_cm_conn *c)
 	if (c->state != EMU_CM_REP_RCVD && c->state != EMU_CM_MRA_REP_SENT)
 		return -EINVAL;
 	send_msg(c, &m);
-	set_state(c, EMU_CM_ESTABLISHED);
+	cm_set_state(c, EMU_CM_ESTABLISHED);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 	resend_if_told(c);
 	return 0;
@@ -553,10 +519,10 @@ int emu_cm_disconnect(struct emu_cm_conn *c)
 {
 	switch (c->state) {
 	case EMU_CM_ESTABLISHED:
-		send_dreq(c, c->max_retries + 1u);
+		cm_send_dreq(c, c->max_retries + 1u);
 		return 0;
 	case EMU_CM_DREQ_RCVD:
-		send_drep(c);
+		cm_send_drep(c);
 		return 0;
 	default:
 		return -EINVAL;
@@ -569,9 +535,9 @@ int emu_cm_established(struct emu_cm_conn *c)
 		return 0;
 	if (c->state != EMU_CM_REP_SENT && c->state != EMU_CM_MRA_REP_RCVD)
 		return -EINVAL;
-	set_state(c, EMU_CM_ESTABLISHED);
+	cm_set_state(c, EMU_CM_ESTABLISHED);
 	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
-	emit(c, EMU_CM_EV_ESTABLISHED, NULL);
+	cm_emit(c, EMU_CM_EV_ESTABLISHED, NULL);
 	return 0;
 }
 
@@ -589,7 +555,7 @@ int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32
 	m.local_id = c->remote_id; /* the request ID is the asker's */
 	m.tid = c->tid;
 	cm_mad_build(c->mad, &m);
-	send_again(c);
+	cm_send_again(c);
 	enter_answered(c);
 	return 0;
 }
@@ -664,25 +630,25 @@ void emu_cm_release(struct emu_cm_conn *c)
 	case EMU_CM_REQ_SENT:
 	case EMU_CM_MRA_REQ_RCVD:
 		last_words(c, &m);
-		send_once(c, &m);
+		cm_send_once(c, &m);
 		cm_conn_free(c);
 		break;
 	case EMU_CM_REP_SENT: /* the peer may have taken it for established */
 	case EMU_CM_MRA_REP_RCVD:
-		send_dreq(c, ORPHAN_TIMEOUTS);
+		cm_send_dreq(c, ORPHAN_TIMEOUTS);
 		break;
 	case EMU_CM_ESTABLISHED:
 		/* An XRC target QP may be shared: its end is not the connection's. */
 		if (c->qp_type == IBV_QPT_XRC_RECV)
-			become_idle(c);
+			cm_become_idle(c);
 		else
-			send_dreq(c, ORPHAN_TIMEOUTS);
+			cm_send_dreq(c, ORPHAN_TIMEOUTS);
 		break;
 	case EMU_CM_DREQ_SENT:
 		expect_answer(c, EMU_CM_DREQ_SENT, ORPHAN_TIMEOUTS);
 		break;
 	case EMU_CM_DREQ_RCVD:
-		send_drep(c);
+		cm_send_drep(c);
 		break;
 	case EMU_CM_SIDR_REQ_RCVD:
 		emu_cm_sidr_answer(c, CM_SIDR_REJECT, 0, 0, NULL, 0);
@@ -721,430 +687,6 @@ uint32_t emu_cm_tag(const struct emu_cm_conn *c)
 	return c->tag;
 }
 
-/* --- receiving: REQ --------------------------------------------------------------- */
-
-static void refuse_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
-			     const struct net_path *path, const struct cm_msg *to,
-			     enum cm_rej_reason reason)
-{
-	struct cm_msg m = {.attr = CM_REJ, .rej = {.reason = reason}};
-
-	m.rej.answered = to->attr == CM_REP ? CM_ANSWERED_REP : CM_ANSWERED_REQ;
-	send_stateless(cm, port, path, to, &m);
-}
-
-static void send_mra(struct emu_cm_conn *c, enum cm_answered what)
-{
-	struct cm_msg m = {.attr = CM_MRA,
-			   .mra = {.answered = what, .service_timeout = MRA_TIMEOUT}};
-
-	c->told = true;
-	send_once(c, &m);
-}
-
-static void rx_dup_req(struct emu_cm_conn *c)
-{
-	switch (c->state) {
-	case EMU_CM_MRA_REQ_SENT:
-		send_mra(c, CM_ANSWERED_REQ);
-		break;
-	case EMU_CM_REP_SENT:
-	case EMU_CM_MRA_REP_RCVD:
-	case EMU_CM_ANSWERED:
-		send_again(c);
-		break;
-	default: /* late: the peer has our answer */
-		break;
-	}
-}
-
-static bool qp_type_of(enum cm_transport t, enum ibv_qp_type *type)
-{
-	switch (t) {
-	case CM_TRANSPORT_RC:
-		*type = IBV_QPT_RC;
-		return true;
-	case CM_TRANSPORT_UC:
-		*type = IBV_QPT_UC;
-		return true;
-	case CM_TRANSPORT_XRC:
-		*type = IBV_QPT_XRC_RECV;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/*
- * The peer's QP has a living connection here that the peer does not know of (12.9.8.3).
- */
-static struct emu_cm_conn *find_stale(struct emu_cm *cm, const struct cm_msg *m)
-{
-	struct emu_cm_conn *c = cm_conn_find_qp(cm, m->req.ca_guid_be, m->req.qpn, NULL);
-
-	return c && c->state == EMU_CM_ESTABLISHED ? c : NULL;
-}
-
-static void conn_from_peer(struct emu_cm_conn *c, const struct cm_msg *m,
-			   const struct net_path *path)
-{
-	const struct cm_req *r = &m->req;
-
-	c->passive = true;
-	set_state(c, EMU_CM_REQ_RCVD);
-	c->remote_id = m->local_id;
-	c->peer_guid_be = r->ca_guid_be;
-	c->remote_qpn = r->qpn;
-	c->tid = m->tid;
-	c->service_id = r->service_id;
-	c->path = (struct net_path){.src = r->path.remote_gid,
-				    .dst = r->path.local_gid,
-				    .tclass = r->path.traffic_class,
-				    .ttl = r->path.hop_limit,
-				    .flow = r->path.flow_label};
-	c->send_psn = r->psn;
-	c->mtu = (enum ibv_mtu)r->mtu;
-	/* What one side can start the other must be able to answer. */
-	c->responder_resources = r->initiator_depth;
-	c->initiator_depth = r->responder_resources;
-	c->retry_count = r->retry_count;
-	c->rnr_retry = r->rnr_retry;
-	c->ack_timeout = r->path.ack_timeout;
-	c->max_retries = r->max_cm_retries;
-	c->base = cm_time(r->local_cm_timeout);
-	cm_conn_index_peer(c);
-	cm_conn_index_qp(c);
-}
-
-static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
-		   const struct net_path *path, const struct cm_msg *m)
-{
-	struct emu_cm_conn *c = cm_conn_find_peer(cm, m->local_id, m->req.ca_guid_be);
-	enum ibv_qp_type type;
-	int ret;
-
-	if (c) {
-		rx_dup_req(c);
-		return;
-	}
-	if (!qp_type_of(m->req.transport, &type)) {
-		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_TRANSPORT_TYPE);
-		return;
-	}
-	c = find_stale(cm, m);
-	if (c) {
-		refuse_stateless(cm, port, path, m, CM_REJ_STALE_CONN);
-		send_dreq(c, c->max_retries + 1u);
-		return;
-	}
-	c = cm_conn_new(cm, port);
-	if (!c)
-		return;
-	c->qp_type = type;
-	conn_from_peer(c, m, path);
-	ret = cm->ops->request(cm->arg, port->dev, c, m, path);
-	if (!ret) {
-		c->owned = true;
-		emu_cm_delay(c);
-	} else if (ret == -ENOMEM) {
-		cm_conn_free(c);
-	} else if (ret == -ENOENT) {
-		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_SERVICE_ID);
-		cm_conn_free(c);
-	} else {
-		emu_cm_reject(c, CM_REJ_CONSUMER, NULL, 0);
-	}
-}
-
-/* --- receiving: the others -------------------------------------------------------- */
-
-static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	uint64_t wait = cm_time(m->mra.service_timeout) + cm_time(c->ack_timeout);
-
-	if ((c->state == EMU_CM_REQ_SENT || c->state == EMU_CM_MRA_REQ_RCVD) &&
-	    m->mra.answered == CM_ANSWERED_REQ) {
-		set_state(c, EMU_CM_MRA_REQ_RCVD);
-		c->remote_id = m->local_id;
-	} else if ((c->state == EMU_CM_REP_SENT || c->state == EMU_CM_MRA_REP_RCVD) &&
-		   m->mra.answered == CM_ANSWERED_REP) {
-		set_state(c, EMU_CM_MRA_REP_RCVD);
-	} else {
-		return;
-	}
-	c->rto = c->base;
-	c->give_up = c->cm->now + wait + c->base * (c->max_retries + 1u);
-	cm_conn_arm(c, c->cm->now + wait);
-}
-
-static void rx_dup_rep(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	if (c->remote_id != m->local_id)
-		return;
-	switch (c->state) {
-	case EMU_CM_MRA_REP_SENT:
-		send_mra(c, CM_ANSWERED_REP);
-		break;
-	case EMU_CM_ESTABLISHED: /* the RTU; or the REJ */
-	case EMU_CM_ANSWERED:
-		if (!c->passive)
-			send_again(c);
-		break;
-	default:
-		break;
-	}
-}
-
-static void rx_rep(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	struct emu_cm_conn *old;
-
-	if (c->state != EMU_CM_REQ_SENT && c->state != EMU_CM_MRA_REQ_RCVD) {
-		rx_dup_rep(c, m);
-		return;
-	}
-	c->told = false;
-	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
-	c->remote_id = m->local_id;
-	c->peer_guid_be = m->rep.ca_guid_be;
-	c->remote_qpn = c->qp_type == IBV_QPT_XRC_SEND ? m->rep.eecn : m->rep.qpn;
-	c->send_psn = m->rep.psn;
-	c->initiator_depth = m->rep.responder_resources;
-	c->responder_resources = m->rep.initiator_depth;
-	c->rnr_retry = m->rep.rnr_retry;
-	c->ack_timeout =
-	    ack_timeout(m->rep.ack_delay, c->ack_timeout ? c->ack_timeout - 1 : 0);
-	old = cm_conn_find_qp(c->cm, c->peer_guid_be, c->remote_qpn, c);
-	cm_conn_index_qp(c);
-	set_state(c, EMU_CM_REP_RCVD);
-	if (old && old->state == EMU_CM_ESTABLISHED && old->qp_type == IBV_QPT_RC)
-		send_dreq(old, old->max_retries + 1u);
-	emit(c, EMU_CM_EV_REP, m);
-	emu_cm_delay(c);
-}
-
-static void rx_rtu(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	if (c->state != EMU_CM_REP_SENT && c->state != EMU_CM_MRA_REP_RCVD)
-		return;
-	set_state(c, EMU_CM_ESTABLISHED);
-	cm_conn_arm(c, EMU_CM_NO_DEADLINE);
-	emit(c, EMU_CM_EV_ESTABLISHED, m);
-}
-
-static void rx_rej(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	switch (c->state) {
-	case EMU_CM_REQ_SENT:
-	case EMU_CM_MRA_REQ_RCVD:
-	case EMU_CM_REQ_RCVD:
-	case EMU_CM_MRA_REQ_SENT:
-	case EMU_CM_REP_SENT:
-	case EMU_CM_MRA_REP_RCVD:
-	case EMU_CM_REP_RCVD:
-	case EMU_CM_MRA_REP_SENT:
-		emit(c, EMU_CM_EV_REJ, m);
-		become_idle(c);
-		break;
-	case EMU_CM_DREQ_SENT: /* the peer has forgotten it: as good as a DREP */
-		enter_timewait(c);
-		emit(c, EMU_CM_EV_DREP, m);
-		break;
-	default:
-		break;
-	}
-}
-
-static void rx_dreq(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	bool crossed = c->state == EMU_CM_DREQ_SENT;
-
-	switch (c->state) {
-	case EMU_CM_ESTABLISHED:
-	case EMU_CM_REP_SENT:
-	case EMU_CM_MRA_REP_RCVD:
-	case EMU_CM_REP_RCVD: /* the peer replied and is gone before the owner agreed */
-	case EMU_CM_MRA_REP_SENT:
-	case EMU_CM_DREQ_SENT:
-		c->tid = m->tid;
-		set_state(c, EMU_CM_DREQ_RCVD);
-		cm_conn_arm(c, EMU_CM_NO_DEADLINE);
-		emit(c, EMU_CM_EV_DREQ, m);
-		/* Nobody will agree any more, or has done so by asking himself. */
-		if (!c->owned || (crossed && c->state == EMU_CM_DREQ_RCVD))
-			send_drep(c);
-		break;
-	case EMU_CM_TIMEWAIT:
-		c->tid = m->tid;
-		send_drep(c);
-		break;
-	default:
-		break;
-	}
-}
-
-static void rx_drep(struct emu_cm_conn *c, const struct cm_msg *m)
-{
-	if (c->state != EMU_CM_DREQ_SENT)
-		return;
-	enter_timewait(c);
-	emit(c, EMU_CM_EV_DREP, m);
-}
-
-static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
-			const struct net_path *path, const struct cm_msg *m)
-{
-	struct emu_cm_conn *c = cm_conn_find_sidr(cm, m->local_id, &path->src);
-	int ret;
-
-	if (c) {
-		if (c->state == EMU_CM_ANSWERED)
-			send_again(c);
-		return;
-	}
-	c = cm_conn_new(cm, port);
-	if (!c)
-		return;
-	c->passive = true;
-	set_state(c, EMU_CM_SIDR_REQ_RCVD);
-	c->qp_type = IBV_QPT_UD;
-	c->remote_id = m->local_id;
-	c->tid = m->tid;
-	c->service_id = m->sidr_req.service_id;
-	c->path =
-	    (struct net_path){.src = path->dst, .dst = path->src, .tclass = path->tclass};
-	cm_conn_index_peer(c);
-	ret = cm->ops->request(cm->arg, port->dev, c, m, path);
-	if (!ret)
-		c->owned = true;
-	else if (ret == -ENOMEM)
-		cm_conn_free(c);
-	else
-		emu_cm_sidr_answer(c,
-				   ret == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT,
-				   0, 0, NULL, 0);
-}
-
-static void rx_sidr_rep(struct emu_cm *cm, const struct cm_msg *m)
-{
-	struct emu_cm_conn *c = cm_conn_find(cm, m->local_id);
-
-	if (!c || c->state != EMU_CM_SIDR_REQ_SENT)
-		return;
-	emit(c, EMU_CM_EV_SIDR_REP, m);
-	become_idle(c);
-}
-
-/*
- * The connection that @m is about: ours by its ID, of the peer that we know, if we know
- * it. Only an MRA, a REP or a REJ may be the first word of a peer.
- */
-static struct emu_cm_conn *find_conn(struct emu_cm *cm, const struct cm_msg *m)
-{
-	struct emu_cm_conn *c = cm_conn_find(cm, m->remote_id);
-	uint64_t guid_be;
-
-	if (!c && m->attr == CM_REJ && !m->remote_id && m->rej.reason == CM_REJ_TIMEOUT) {
-		/* He gave up before he had our ID; his GUID is in the ARI. */
-		memcpy(&guid_be, m->rej.ari, sizeof(guid_be));
-		return cm_conn_find_peer(cm, m->local_id, guid_be);
-	}
-	if (!c || c->state == EMU_CM_IDLE || c->qp_type == IBV_QPT_UD)
-		return NULL;
-	/* A REJ may come from somebody who has no ID (nobody listens). */
-	if (c->remote_id && c->remote_id != m->local_id &&
-	    !(m->attr == CM_REJ && !m->local_id))
-		return NULL;
-	return c;
-}
-
-/*
- * A message about a connection that we do not have, so that its sender need not repeat it
- */
-static void rx_unknown(struct emu_cm *cm, const struct emu_cm_port *port,
-		       const struct net_path *path, const struct cm_msg *m)
-{
-	struct cm_msg drep = {.attr = CM_DREP};
-
-	if (m->attr == CM_DREQ)
-		send_stateless(cm, port, path, m, &drep);
-	else if (m->attr == CM_REP && emu_cm_slot_of(m->remote_id) == cm->slot)
-		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_COMM_ID);
-}
-
-static void rx_conn(struct emu_cm *cm, const struct emu_cm_port *port,
-		    const struct net_path *path, const struct cm_msg *m)
-{
-	struct emu_cm_conn *c = find_conn(cm, m);
-
-	if (!c) {
-		rx_unknown(cm, port, path, m);
-		return;
-	}
-	switch (m->attr) {
-	case CM_MRA:
-		rx_mra(c, m);
-		break;
-	case CM_REP:
-		rx_rep(c, m);
-		break;
-	case CM_RTU:
-		rx_rtu(c, m);
-		break;
-	case CM_REJ:
-		rx_rej(c, m);
-		break;
-	case CM_DREQ:
-		/* It must name our QP, so that a stray one does no harm (12.6.9). */
-		if (m->dreq.remote_qpn == c->local_qpn)
-			rx_dreq(c, m);
-		break;
-	case CM_DREP:
-		rx_drep(c, m);
-		break;
-	default:
-		break;
-	}
-}
-
-void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
-	       const struct net_path *path, const uint8_t *mad, uint32_t len)
-{
-	struct cm_msg m;
-
-	if (cm_mad_parse(mad, len, &m))
-		return;
-	switch (m.attr) {
-	case CM_REQ:
-		rx_req(cm, port, path, &m);
-		break;
-	case CM_SIDR_REQ:
-		rx_sidr_req(cm, port, path, &m);
-		break;
-	case CM_SIDR_REP:
-		rx_sidr_rep(cm, &m);
-		break;
-	default:
-		rx_conn(cm, port, path, &m);
-		break;
-	}
-}
-
-/* The peer sends nothing any more; play what it would have sent. */
-void emu_cm_peer_gone(struct emu_cm_conn *c)
-{
-	struct cm_msg m = {.attr = CM_REJ,
-			   .local_id = c->remote_id,
-			   .remote_id = c->local_id,
-			   .tid = c->tid,
-			   .rej = {.reason = CM_REJ_CONSUMER}};
-
-	if (c->state == EMU_CM_ESTABLISHED || c->state == EMU_CM_DREQ_SENT)
-		rx_dreq(c, &m);
-	else
-		rx_rej(c, &m);
-}
-
 /* --- time ------------------------------------------------------------------------- */
 
 static void no_answer(struct emu_cm_conn *c)
@@ -1153,8 +695,8 @@ static void no_answer(struct emu_cm_conn *c)
 
 	switch (c->state) {
 	case EMU_CM_DREQ_SENT:
-		enter_timewait(c);
-		emit(c, EMU_CM_EV_DREQ_ERROR, NULL);
+		cm_enter_timewait(c);
+		cm_emit(c, EMU_CM_EV_DREQ_ERROR, NULL);
 		return;
 	case EMU_CM_REP_SENT:
 	case EMU_CM_MRA_REP_RCVD:
@@ -1166,8 +708,8 @@ static void no_answer(struct emu_cm_conn *c)
 	default:
 		break;
 	}
-	emit(c, type, NULL);
-	become_idle(c);
+	cm_emit(c, type, NULL);
+	cm_become_idle(c);
 }
 
 static void repeat(struct emu_cm_conn *c)
@@ -1178,7 +720,7 @@ static void repeat(struct emu_cm_conn *c)
 		no_answer(c);
 		return;
 	}
-	send_again(c);
+	cm_send_again(c);
 	c->rto = 2 * c->rto < c->base ? 2 * c->rto : c->base;
 	cm_conn_arm(c, now + c->rto < c->give_up ? now + c->rto : c->give_up);
 }
@@ -1191,7 +733,7 @@ static bool resend(struct emu_cm_conn *c, uint64_t then)
 {
 	if (!c->resends)
 		return false;
-	send_again(c);
+	cm_send_again(c);
 	c->resends--;
 	if (c->resends)
 		then = RESEND_RTO;
@@ -1203,8 +745,8 @@ static void due(struct emu_cm_conn *c)
 {
 	switch (c->state) {
 	case EMU_CM_TIMEWAIT:
-		emit(c, EMU_CM_EV_TIMEWAIT_EXIT, NULL);
-		become_idle(c);
+		cm_emit(c, EMU_CM_EV_TIMEWAIT_EXIT, NULL);
+		cm_become_idle(c);
 		break;
 	case EMU_CM_ANSWERED:
 		if (resend(c, ANSWER_KEPT))
@@ -1213,18 +755,18 @@ static void due(struct emu_cm_conn *c)
 		if (c->owned)
 			cm_conn_arm(c, EMU_CM_NO_DEADLINE);
 		else
-			become_idle(c);
+			cm_become_idle(c);
 		break;
 	case EMU_CM_ESTABLISHED: /* an RTU */
 		resend(c, 0);
 		break;
 	case EMU_CM_MRA_REQ_RCVD:
 		/* The time that the peer asked for is over: back to asking. */
-		set_state(c, EMU_CM_REQ_SENT);
+		cm_set_state(c, EMU_CM_REQ_SENT);
 		repeat(c);
 		break;
 	case EMU_CM_MRA_REP_RCVD:
-		set_state(c, EMU_CM_REP_SENT);
+		cm_set_state(c, EMU_CM_REP_SENT);
 		repeat(c);
 		break;
 	default:

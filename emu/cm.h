@@ -56,7 +56,6 @@ enum emu_cm_state {
 	EMU_CM_SIDR_REQ_SENT,
 	EMU_CM_SIDR_REQ_RCVD,
 };
-const char *emu_cm_state_name(enum emu_cm_state s);
 
 /*
  * struct emu_cm_port - the device that messages go through

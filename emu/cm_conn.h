@@ -1,7 +1,7 @@
 /*
  * cm_conn.h - the connections of the CM: how they are found, and when they are due.
  *
- * For cm.c only. Three indexes (own ID, the peer's ID, the peer's QP) and a heap of
+ * For cm.c and cm_rx.c only. Three indexes (own ID, the peer's ID, the peer's QP) and a heap of
  * deadlines; nothing here knows the protocol.
  */
 #ifndef URXE_EMU_CM_CONN_H

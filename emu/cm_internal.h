@@ -1,0 +1,32 @@
+/*
+ * cm_internal.h - what cm.c, which asks and answers, and cm_rx.c, which takes messages, share.
+ */
+#ifndef URXE_EMU_CM_INTERNAL_H
+#define URXE_EMU_CM_INTERNAL_H
+
+#include "emu/cm_conn.h"
+
+#define MRA_TIMEOUT 24 /* as the kernel's RDMA CM has it (cma.c): 4.096 us * 2^24 */
+
+/* 4.096 us * 2^@exp, rounded to milliseconds as the kernel rounds (cm_convert_to_ms()) */
+uint64_t cm_time(uint8_t exp);
+/*
+ * 2^lifetime twice (there and back) plus 2^delay, again as a power of two (IBTA 12.7.34)
+ */
+uint8_t cm_ack_timeout(uint8_t delay, uint8_t lifetime);
+void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state);
+void cm_send_again(struct emu_cm_conn *c);
+/* An answer that does not become the message to be repeated */
+void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m);
+/* Answer @to without a connection; @m has attr and body. */
+void cm_send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
+		       const struct net_path *path, const struct cm_msg *to,
+		       struct cm_msg *m);
+void cm_emit(struct emu_cm_conn *c, enum emu_cm_event_type type, const struct cm_msg *m);
+/* Nothing more comes from the protocol. Frees it if nobody owns it. */
+void cm_become_idle(struct emu_cm_conn *c);
+void cm_enter_timewait(struct emu_cm_conn *c);
+void cm_send_dreq(struct emu_cm_conn *c, uint64_t timeouts);
+void cm_send_drep(struct emu_cm_conn *c);
+
+#endif
