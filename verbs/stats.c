@@ -290,6 +290,9 @@ static void text_network(const struct net_stats *n, FILE *out)
 	fprintf(out, "  network: sent %s packets (%s), received %s (%s)\n",
 		grouped(n->tx_pkts, buf[0]), size_text(n->tx_bytes, buf[1]),
 		grouped(n->rx_pkts, buf[2]), size_text(n->rx_bytes, buf[3]));
+	if (n->tx_lane_pkts)
+		fprintf(out, "  %s of the packets sent took shared memory\n",
+			grouped(n->tx_lane_pkts, buf[0]));
 	if (n->tx_dropped || n->rx_bad_icrc || n->rx_malformed || n->rx_no_owner)
 		fprintf(out,
 			"  dropped: %s unsent, %s with a wrong ICRC, %s malformed, %s "
@@ -401,7 +404,7 @@ static void json_network(FILE *out, const struct net_stats *n)
 	    {"tx_dropped", n->tx_dropped},     {"rx_packets", n->rx_pkts},
 	    {"rx_bytes", n->rx_bytes},	       {"rx_bad_icrc", n->rx_bad_icrc},
 	    {"rx_malformed", n->rx_malformed}, {"rx_no_owner", n->rx_no_owner},
-	    {"rx_forwarded", n->rx_forwarded},
+	    {"rx_forwarded", n->rx_forwarded}, {"tx_lane_packets", n->tx_lane_pkts},
 	};
 	const size_t count = sizeof(row) / sizeof(row[0]);
 
