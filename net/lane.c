@@ -310,7 +310,10 @@ void lane_consumed(struct lane *l)
 
 bool lane_arm(struct lane *l)
 {
-	atomic_store(&l->sh->sleeping, 1);
-	atomic_thread_fence(memory_order_seq_cst);
+	/* armed already: the producer wakes for what it publishes after this look */
+	if (!atomic_load_explicit(&l->sh->sleeping, memory_order_acquire)) {
+		atomic_store_explicit(&l->sh->sleeping, 1, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+	}
 	return !lane_has(l);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -480,6 +481,7 @@ int net_port_poll(struct net_port *p, int budget)
 	if (p->stats.rx_forwarded != forwarded)
 		port_tx_send(p);
 	run_impair(p);
+	port_lane_rearm(p);
 	return p->rx_count;
 }
 
@@ -494,6 +496,11 @@ int net_port_wait_fds(struct net_port *p, int *fds, int max, uint32_t *generatio
 bool net_port_arm(struct net_port *p)
 {
 	return port_lane_arm(p);
+}
+
+void net_port_awake(struct net_port *p)
+{
+	atomic_fetch_sub_explicit(&p->lanes.sleepers, 1, memory_order_relaxed);
 }
 
 /* Take over what is left by a switch that is gone. When to look again */

@@ -9,8 +9,8 @@
  * of the BTH that it reads is the destination QPN, to find the local process
  * that owns it.
  *
- * Not thread-safe: the caller serialises (the engine lock). The exception is
- * net_port_wait_fds(), see there.
+ * Not thread-safe: the caller serialises (the engine lock). The exceptions are
+ * net_port_wait_fds() and net_port_awake(), see there.
  */
 #ifndef URXE_NET_PORT_H
 #define URXE_NET_PORT_H
@@ -180,9 +180,12 @@ int net_port_wait_fds(struct net_port *port, int *fds, int max, uint32_t *genera
 
 /*
  * net_port_arm - before sleeping on net_port_wait_fds(). False: there is something to
- * receive already, which the descriptors do not show.
+ * receive already, which the descriptors do not show. True: net_port_awake() must follow
+ * when the sleep is over, from any thread. Until then whoever polls leaves the port so
+ * that the sleeper is woken by what comes next.
  */
 bool net_port_arm(struct net_port *port);
+void net_port_awake(struct net_port *port);
 
 /*
  * net_port_tick - may call rx; take over a switch whose process is gone, release delayed

@@ -83,6 +83,7 @@ struct port_lane_rx;
  * @dirty:	lanes with packets that were not published
  * @full:	a packet found no room since the last flush
  * @sockets_due: the next poll looks at the sockets
+ * @sleepers:	threads between net_port_arm() and net_port_awake()
  * @skipped:	polls since they were looked at; @recent: see port_lane_sockets_due()
  */
 struct port_lanes {
@@ -91,6 +92,7 @@ struct port_lanes {
 	struct port_lane_tx *dirty;
 	struct port_lane_rx *rx;
 	unsigned int n_rx;
+	_Atomic unsigned int sleepers;
 	unsigned int skipped, recent;
 };
 
@@ -215,6 +217,8 @@ int port_lane_poll(struct net_port *p, int budget);
 bool port_lane_sockets_due(struct net_port *p, int n);
 /* Before sleeping on the sockets. False: there is something to read */
 bool port_lane_arm(struct net_port *p);
+/* After a poll: see to it that those who sleep are woken by what is there or comes */
+void port_lane_rearm(struct net_port *p);
 /* Give up the lanes of an address, NULL: all */
 void port_lane_forget(struct net_port *p, const struct port_addr *addr);
 

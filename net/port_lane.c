@@ -21,9 +21,13 @@
  * socket buffer, so that it cannot hold up what is for others.
  *
  * A receiver that is about to sleep arms its lanes; who then publishes sends a datagram
- * that says nothing (a kick), and which wakes it.
+ * that says nothing (a kick), and which wakes it. The request holds for one kick, and
+ * another thread may read that kick, and a lane's first packets, before the sleeper does.
+ * So whoever polls while others sleep arms the lanes again, and kicks this process itself
+ * if it leaves packets there.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -94,14 +98,15 @@ struct port_lane_rx {
 
 /* --- datagrams between ports ------------------------------------------------------ */
 
-static void send_ctl(struct net_port *p, struct port_lane_tx *t, uint8_t *ctl)
+static bool send_ctl(struct net_port *p, struct port_addr *from, const struct net_ip *to,
+		     uint16_t port, uint8_t *ctl)
 {
-	struct net_batch b = {.sk = &t->addr->own, .data = ctl, .len = CTL_LEN};
+	struct net_batch b = {.sk = &from->own, .data = ctl, .len = CTL_LEN};
 
 	b.seg = CTL_LEN;
 	b.n = 1;
-	net_sa_make(&b.dst, &t->dst, t->dport, t->addr->ifindex);
-	p->be_ops->send(p->be, &b, 1);
+	net_sa_make(&b.dst, to, port, from->ifindex);
+	return p->be_ops->send(p->be, &b, 1) && !b.err;
 }
 
 static void offer(struct net_port *p, struct port_lane_tx *t)
@@ -120,14 +125,15 @@ static void offer(struct net_port *p, struct port_lane_tx *t)
 	put_be32(ctl + 8, (uint32_t)getpid());
 	put_be32(ctl + 12, (uint32_t)t->fd);
 	memcpy(ctl + 16, &nonce, sizeof(nonce));
-	send_ctl(p, t, ctl);
+	send_ctl(p, t->addr, &t->dst, t->dport, ctl);
 }
 
-static void kick(struct net_port *p, struct port_lane_tx *t)
+static bool kick(struct net_port *p, struct port_addr *from, const struct net_ip *to,
+		 uint16_t port)
 {
 	uint8_t ctl[CTL_LEN] = {PORT_LANE_MAGIC, CTL_KICK};
 
-	send_ctl(p, t, ctl);
+	return send_ctl(p, from, to, port, ctl);
 }
 
 /* --- sending ---------------------------------------------------------------------- */
@@ -260,7 +266,7 @@ uint8_t *port_lane_get(struct net_port *p, struct port_lane_tx *t, uint32_t len,
 static void publish(struct net_port *p, struct port_lane_tx *t)
 {
 	if (lane_publish(t->lane))
-		kick(p, t);
+		kick(p, t->addr, &t->dst, t->dport);
 }
 
 void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port_route *r,
@@ -451,15 +457,32 @@ bool port_lane_sockets_due(struct net_port *p, int n)
 	return true;
 }
 
-bool port_lane_arm(struct net_port *p)
+static bool arm_all(struct net_port *p)
 {
 	struct port_lane_rx *l;
 	bool quiet = true;
 
 	for (l = p->lanes.rx; l; l = l->next)
 		quiet &= lane_arm(l->lane);
-	p->lanes.sockets_due = true; /* that is where a kick comes */
 	return quiet;
+}
+
+bool port_lane_arm(struct net_port *p)
+{
+	p->lanes.sockets_due = true; /* that is where a kick comes */
+	if (!arm_all(p))
+		return false;
+	atomic_fetch_add_explicit(&p->lanes.sleepers, 1, memory_order_relaxed);
+	return true;
+}
+
+void port_lane_rearm(struct net_port *p)
+{
+	if (!p->lanes.rx || !p->addrs ||
+	    !atomic_load_explicit(&p->lanes.sleepers, memory_order_relaxed))
+		return;
+	if (!arm_all(p))
+		kick(p, p->addrs, &p->addrs->ip, p->port_num);
 }
 
 /* --- life ------------------------------------------------------------------------- */

@@ -160,27 +160,53 @@ static bool arm(struct engine *e)
 	return quiet;
 }
 
+static void sleep_is_over(void *arg)
+{
+	net_port_awake(arg);
+}
+
+/* ppoll(2) after arm() */
+static int armed_ppoll(struct engine *e, struct pollfd *p, int n,
+		       const struct timespec *limit)
+{
+	int ret;
+
+	pthread_cleanup_push(sleep_is_over, e->port);
+	ret = ppoll(p, (nfds_t)n, limit, NULL);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+/* The port's descriptors, at @p; how many */
+static int add_sockets(struct engine *e, struct pollfd *p, int max)
+{
+	uint32_t generation;
+	int fds[MAX_FDS];
+	int n = net_port_wait_fds(e->port, fds, max, &generation), i;
+
+	if (n > max)
+		n = max;
+	for (i = 0; i < n; i++)
+		p[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+	return n;
+}
+
 /* Sleep on the sockets, @extra descriptors in front of them; until @when */
 static int sleep_on(struct engine *e, struct pollfd *p, int extra, bool sockets,
 		    uint64_t when)
 {
-	uint32_t generation;
-	struct timespec ts;
-	int fds[MAX_FDS];
-	int n = 0, i;
+	struct timespec ts, *limit = when == NEVER ? NULL : &ts;
+	int ret;
 
 	if (sockets && !arm(e))
 		return 0;
-	if (sockets)
-		n = net_port_wait_fds(e->port, fds, MAX_FDS - extra, &generation);
-	if (n > MAX_FDS - extra)
-		n = MAX_FDS - extra;
-	for (i = 0; i < n; i++)
-		p[extra + i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	timespec_until(when, &ts);
-	return ppoll(p, (nfds_t)(extra + n), when == NEVER ? NULL : &ts, NULL) < 0
-		   ? -errno
-		   : 0;
+	if (sockets)
+		ret = armed_ppoll(
+		    e, p, extra + add_sockets(e, p + extra, MAX_FDS - extra), limit);
+	else
+		ret = ppoll(p, (nfds_t)extra, limit, NULL);
+	return ret < 0 ? -errno : 0;
 }
 
 static void waiter_leaves(void *arg)

@@ -151,6 +151,7 @@ START_TEST(who_sleeps_is_woken_by_its_descriptor)
 		h_send(&a, &b.ip, b.base, i, 64);
 		net_tx_flush(a.port);
 		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		net_port_awake(b.port);
 		ck_assert_int_eq(net_port_poll(b.port, 64), 1);
 		ck_assert_uint_eq(b.last_number, i);
 	}
@@ -159,6 +160,44 @@ START_TEST(who_sleeps_is_woken_by_its_descriptor)
 	net_tx_flush(a.port);
 	ck_assert(!net_port_arm(b.port));
 	h_wait(&b, MANY + 51);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/*
+ * A thread sleeps, and the program polls beside it: it takes the kick, or leaves packets
+ * behind. What comes then, or is there, wakes the one that sleeps.
+ */
+START_TEST(who_sleeps_is_woken_after_another_thread_has_polled)
+{
+	struct pollfd fd = {.events = POLLIN};
+	struct h_node a, b;
+	uint32_t generation, i;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	converse(&a, &b, 0, MANY);
+	ck_assert_int_eq(net_port_wait_fds(b.port, &fd.fd, 1, &generation), 1);
+	while (net_port_poll(b.port, 64) || poll(&fd, 1, 0))
+		;
+	ck_assert(net_port_arm(b.port));
+	for (i = 0; i < 50; i++) {
+		h_send(&a, &b.ip, b.base, MANY + i, 64);
+		net_tx_flush(a.port);
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		h_wait(&b, MANY + i + 1);
+		while (poll(&fd, 1, 0))
+			net_port_poll(b.port, 64);
+	}
+	for (i = 0; i < 20; i++)
+		h_send(&a, &b.ip, b.base, MANY + 50 + i, 64);
+	net_tx_flush(a.port);
+	while (b.rx < MANY + 70) {
+		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		net_port_poll(b.port, 1);
+	}
+	net_port_awake(b.port);
 	h_close(&a);
 	h_close(&b);
 }
@@ -379,6 +418,7 @@ int main(void)
 	tcase_add_test(t, a_process_has_a_lane_to_itself);
 	tcase_add_loop_test(t, no_lane_where_one_side_does_not_want_it, 0, 3);
 	tcase_add_test(t, who_sleeps_is_woken_by_its_descriptor);
+	tcase_add_test(t, who_sleeps_is_woken_after_another_thread_has_polled);
 	tcase_add_test(t, one_that_does_not_read_does_not_hold_up_others);
 	tcase_add_test(t, each_lane_has_its_turn);
 	tcase_add_test(t, a_new_process_gets_a_new_lane);
