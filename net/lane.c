@@ -25,13 +25,16 @@
  * struct shared - each line is written by one side only, but for @sleeping
  * @head:	written by the producer; @tail: by the consumer
  * @sleeping:	the consumer asks to be woken
+ * @producer_left, @consumer_left: has closed the lane
  */
 struct shared {
 	uint64_t magic, nonce;
 	_Alignas(LINE) _Atomic uint64_t head;
+	_Atomic uint32_t producer_left;
 	_Alignas(LINE) _Atomic uint64_t tail;
 	_Atomic uint32_t attached;
 	_Alignas(LINE) _Atomic uint32_t sleeping;
+	_Atomic uint32_t consumer_left;
 };
 
 /* struct record - in front of a packet; @len 0: the rest of the ring is not used */
@@ -51,6 +54,7 @@ struct lane {
 	struct shared *sh;
 	uint8_t *ring;
 	uint64_t pos, limit, published;
+	bool consumer;
 };
 
 static uint32_t offset(const struct lane *l)
@@ -172,16 +176,34 @@ int lane_attach(pid_t pid, int pfd, uint64_t nonce, struct lane **out)
 		return ret;
 	if ((*out)->sh->magic != MAGIC || (*out)->sh->nonce != nonce ||
 	    atomic_exchange(&(*out)->sh->attached, 1)) {
-		lane_close(*out);
+		lane_abandon(*out);
 		return -EPROTO;
 	}
+	(*out)->consumer = true;
 	return 0;
+}
+
+void lane_abandon(struct lane *l)
+{
+	munmap(l->sh, MAP_BYTES);
+	free(l);
 }
 
 void lane_close(struct lane *l)
 {
-	munmap(l->sh, MAP_BYTES);
-	free(l);
+	_Atomic uint32_t *left =
+	    l->consumer ? &l->sh->consumer_left : &l->sh->producer_left;
+
+	atomic_store_explicit(left, 1, memory_order_release);
+	lane_abandon(l);
+}
+
+bool lane_deserted(const struct lane *l)
+{
+	const _Atomic uint32_t *left =
+	    l->consumer ? &l->sh->producer_left : &l->sh->consumer_left;
+
+	return atomic_load_explicit(left, memory_order_acquire);
 }
 
 /* --- the producer ----------------------------------------------------------------- */

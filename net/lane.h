@@ -49,7 +49,12 @@ int lane_create(uint64_t nonce, struct lane **out, int *fd);
  * -EPROTO: that is no lane, or not the one with @nonce
  */
 int lane_attach(pid_t pid, int fd, uint64_t nonce, struct lane **out);
+/* lane_close - and let the other side know */
 void lane_close(struct lane *l);
+/* lane_abandon - in a forked child: its copy is not the parent's lane */
+void lane_abandon(struct lane *l);
+/* Has the other side closed it? One that was killed has not. */
+bool lane_deserted(const struct lane *l);
 
 /* --- the producer ----------------------------------------------------------------- */
 

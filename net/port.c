@@ -205,6 +205,7 @@ static void close_sockets(struct net_port *p, bool forked)
 	struct port_addr *a;
 	struct port_group *g;
 
+	p->lanes.forked = forked;
 	port_lane_forget(p, NULL);
 	while ((a = p->addrs)) {
 		p->addrs = a->next;

@@ -79,18 +79,20 @@ struct port_lane_rx;
 /*
  * struct port_lanes - see port_lane.c
  * @on:		may be used
+ * @forked:	in a child that lets go of its parent's
  * @tx:		by slot of the receiving process
  * @dirty:	lanes with packets that were not published
+ * @settling:	one of @rx whose packets on the sockets are read just now
  * @full:	a packet found no room since the last flush
  * @sockets_due: the next poll looks at the sockets
  * @sleepers:	threads between net_port_arm() and net_port_awake()
  * @skipped:	polls since they were looked at; @recent: see port_lane_sockets_due()
  */
 struct port_lanes {
-	bool on, full, sockets_due;
+	bool on, forked, full, sockets_due;
 	struct port_lane_tx *tx[TABLE_SLOTS];
 	struct port_lane_tx *dirty;
-	struct port_lane_rx *rx;
+	struct port_lane_rx *rx, *settling;
 	unsigned int n_rx;
 	_Atomic unsigned int sleepers;
 	unsigned int skipped, recent;

@@ -109,25 +109,6 @@ static bool send_ctl(struct net_port *p, struct port_addr *from, const struct ne
 	return p->be_ops->send(p->be, &b, 1) && !b.err;
 }
 
-static void offer(struct net_port *p, struct port_lane_tx *t)
-{
-	uint8_t ctl[CTL_LEN] = {PORT_LANE_MAGIC, CTL_OFFER};
-	uint64_t nonce;
-
-	t->state = LANE_NONE;
-	t->offers++;
-	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce) ||
-	    lane_create(nonce, &t->lane, &t->fd))
-		return;
-	t->state = LANE_OFFERED;
-	t->since = p->now;
-	put_be32(ctl + 4, p->slot);
-	put_be32(ctl + 8, (uint32_t)getpid());
-	put_be32(ctl + 12, (uint32_t)t->fd);
-	memcpy(ctl + 16, &nonce, sizeof(nonce));
-	send_ctl(p, t->addr, &t->dst, t->dport, ctl);
-}
-
 static bool kick(struct net_port *p, struct port_addr *from, const struct net_ip *to,
 		 uint16_t port)
 {
@@ -136,7 +117,24 @@ static bool kick(struct net_port *p, struct port_addr *from, const struct net_ip
 	return send_ctl(p, from, to, port, ctl);
 }
 
-/* --- sending ---------------------------------------------------------------------- */
+/* --- the end of lanes ------------------------------------------------------------- */
+
+/* A child of fork has copies: the parent goes on with them. */
+static void close_lane(struct net_port *p, struct lane *l)
+{
+	if (p->lanes.forked)
+		lane_abandon(l);
+	else
+		lane_close(l);
+}
+
+/* The lane's name is needed until somebody has attached */
+static void close_name(struct port_lane_tx *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = -1;
+}
 
 static void close_tx(struct net_port *p, struct port_lane_tx *t)
 {
@@ -150,14 +148,79 @@ static void close_tx(struct net_port *p, struct port_lane_tx *t)
 	}
 	t->dirty = false;
 	if (t->lane)
-		lane_close(t->lane);
-	if (t->fd >= 0)
-		close(t->fd);
+		close_lane(p, t->lane);
+	close_name(t);
 	t->lane = NULL;
-	t->fd = -1;
 	t->state = LANE_COUNTING;
 	t->count = 0;
 }
+
+/* Is it still the process that the lane goes to? */
+static bool same_process(struct net_port *p, struct port_lane_tx *t)
+{
+	uint32_t generation = table_generation(p->table, t->slot);
+	uint16_t port = table_port(p->table, t->slot, p->now);
+
+	if (port && generation == t->generation)
+		return true;
+	close_tx(p, t);
+	t->generation = generation;
+	t->dport = port;
+	t->offers = 0;
+	return port;
+}
+
+/* True: nobody took the offer in time */
+static bool expired(struct net_port *p, struct port_lane_tx *t)
+{
+	if (lane_attached(t->lane) || p->now - t->since <= ANSWER_NS)
+		return false;
+	close_tx(p, t);
+	if (t->offers == OFFERS_MAX)
+		t->state = LANE_NONE;
+	return true;
+}
+
+/* Those to processes that are gone, and descriptors that nobody needs any more */
+static void sweep_tx(struct net_port *p)
+{
+	struct port_lane_tx *t;
+	unsigned int slot;
+
+	for (slot = 0; slot < TABLE_SLOTS; slot++)
+		for (t = p->lanes.tx[slot]; t; t = t->next)
+			if (t->lane && same_process(p, t) && t->fd >= 0 &&
+			    !expired(p, t) && lane_attached(t->lane))
+				close_name(t);
+}
+
+static void close_rx(struct net_port *p, struct port_lane_rx **link)
+{
+	struct port_lane_rx *l = *link;
+
+	*link = l->next;
+	close_lane(p, l->lane);
+	free(l);
+	p->lanes.n_rx--;
+}
+
+/* Those from processes that are gone or closed them, and have been read to the end */
+static void sweep_rx(struct net_port *p)
+{
+	struct port_lane_rx **link = &p->lanes.rx, *l;
+
+	while ((l = *link)) {
+		if ((lane_deserted(l->lane) ||
+		     table_generation(p->table, l->slot) != l->generation ||
+		     !table_port(p->table, l->slot, p->now)) &&
+		    !lane_has(l->lane) && l != p->lanes.settling)
+			close_rx(p, link);
+		else
+			link = &l->next;
+	}
+}
+
+/* --- sending ---------------------------------------------------------------------- */
 
 static struct port_lane_tx *find_tx(struct net_port *p, struct port_route *r,
 				    unsigned int slot)
@@ -180,38 +243,36 @@ static struct port_lane_tx *find_tx(struct net_port *p, struct port_route *r,
 	return t;
 }
 
-/* Is it still the process that the lane goes to? */
-static bool same_process(struct net_port *p, struct port_lane_tx *t)
+static void offer(struct net_port *p, struct port_lane_tx *t)
 {
-	uint32_t generation = table_generation(p->table, t->slot);
-	uint16_t port = table_port(p->table, t->slot, p->now);
+	uint8_t ctl[CTL_LEN] = {PORT_LANE_MAGIC, CTL_OFFER};
+	uint64_t nonce;
 
-	if (port && generation == t->generation)
-		return true;
-	close_tx(p, t);
-	t->generation = generation;
-	t->dport = port;
-	t->offers = 0;
-	return port;
+	sweep_tx(p); /* sweep_rx() must not run while a lane is read, as it may be */
+	t->state = LANE_NONE;
+	t->offers++;
+	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce) ||
+	    lane_create(nonce, &t->lane, &t->fd))
+		return;
+	t->state = LANE_OFFERED;
+	t->since = p->now;
+	put_be32(ctl + 4, p->slot);
+	put_be32(ctl + 8, (uint32_t)getpid());
+	put_be32(ctl + 12, (uint32_t)t->fd);
+	memcpy(ctl + 16, &nonce, sizeof(nonce));
+	send_ctl(p, t->addr, &t->dst, t->dport, ctl);
 }
 
 /* The offer: has it been taken? What was put before must be out before the lane is used */
 static void look_at_offer(struct net_port *p, struct port_lane_tx *t)
 {
-	if (lane_attached(t->lane)) {
-		if (port_tx_send(p))
-			return;
-		t->state = LANE_OPEN;
-		t->since = 0;
-	} else if (p->now - t->since > ANSWER_NS) {
-		close_tx(p, t);
-		if (t->offers == OFFERS_MAX)
-			t->state = LANE_NONE;
-	}
-	if (t->state != LANE_OFFERED && t->fd >= 0) {
-		close(t->fd);
-		t->fd = -1;
-	}
+	if (expired(p, t) || !lane_attached(t->lane))
+		return;
+	close_name(t);
+	if (port_tx_send(p))
+		return;
+	t->state = LANE_OPEN;
+	t->since = 0;
 }
 
 struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
@@ -226,6 +287,10 @@ struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
 	t = find_tx(p, r, slot);
 	if (!t || !same_process(p, t))
 		return NULL;
+	if (t->state == LANE_OPEN && lane_deserted(t->lane)) {
+		close_tx(p, t);
+		t->offers = 0;
+	}
 	if (t->state == LANE_COUNTING && ++t->count == OFFER_AFTER)
 		offer(p, t);
 	else if (t->state == LANE_OFFERED)
@@ -302,31 +367,6 @@ int port_lane_flush(struct net_port *p)
 
 /* --- receiving -------------------------------------------------------------------- */
 
-static void close_rx(struct net_port *p, struct port_lane_rx **link)
-{
-	struct port_lane_rx *l = *link;
-
-	*link = l->next;
-	lane_close(l->lane);
-	free(l);
-	p->lanes.n_rx--;
-}
-
-/* Those of processes that are gone, and have been read to the end */
-static void sweep(struct net_port *p)
-{
-	struct port_lane_rx **link = &p->lanes.rx, *l;
-
-	while ((l = *link)) {
-		if ((table_generation(p->table, l->slot) != l->generation ||
-		     !table_port(p->table, l->slot, p->now)) &&
-		    !lane_has(l->lane))
-			close_rx(p, link);
-		else
-			link = &l->next;
-	}
-}
-
 /* @rx: the path of the offer; @ctl: CTL_LEN bytes */
 static void attach(struct port_rx *rx, const uint8_t *ctl)
 {
@@ -334,7 +374,8 @@ static void attach(struct port_rx *rx, const uint8_t *ctl)
 	struct port_lane_rx *l;
 	uint64_t nonce;
 
-	sweep(p);
+	sweep_tx(p);
+	sweep_rx(p);
 	if (!p->lanes.on || p->lanes.n_rx >= LANES_MAX)
 		return;
 	l = calloc(1, sizeof(*l));
@@ -376,9 +417,11 @@ static void settle(struct net_port *p, struct port_lane_rx *l)
 {
 	int quiet = 0, tries;
 
+	p->lanes.settling = l; /* an offer may be among them: it stays */
 	/* sockets that were silent are looked at by every fourth poll */
 	for (tries = 0; tries < 1000 && quiet < 5; tries++)
 		quiet = p->be_ops->poll(p->be, 256, port_rx, p) ? 0 : quiet + 1;
+	p->lanes.settling = NULL;
 	l->settled = true;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "tests/net/harness.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -314,6 +315,94 @@ START_TEST(an_address_that_goes_takes_its_lanes_along)
 }
 END_TEST
 
+/* The sender's own address stays: it must notice that nobody reads the lane any more. */
+START_TEST(an_address_of_the_receiver_that_comes_back_gets_packets_again)
+{
+	struct h_node a, b;
+	int round;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	for (round = 0; round < 5; round++) {
+		b.rx = 0;
+		memset(b.seen, 0, H_SEEN);
+		converse(&a, &b, 0, 500);
+		net_port_del_ip(b.port, &b.ip);
+		ck_assert_int_eq(net_port_add_ip(b.port, &b.ip, "lo"), 0);
+	}
+	ck_assert_uint_gt(h_stats(&a).tx_lane_pkts, 1000);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+START_TEST(an_address_of_the_sender_that_comes_and_goes_leaves_no_lanes_behind)
+{
+	struct h_node a, b;
+	int round;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	for (round = 0; round < 10; round++) {
+		b.rx = 0;
+		memset(b.seen, 0, H_SEEN);
+		converse(&a, &b, 0, 500);
+		net_port_del_ip(a.port, &a.ip);
+		ck_assert_int_eq(net_port_add_ip(a.port, &a.ip, "lo"), 0);
+		ck_assert_uint_le(b.port->lanes.n_rx, 2);
+	}
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* Mappings of lanes in this process, and its descriptors */
+static unsigned int count_lanes(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int n = 0;
+	char line[512];
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps))
+		n += strstr(line, "memfd:urxe-lane") != NULL;
+	fclose(maps);
+	return n;
+}
+
+static unsigned int count_fds(void)
+{
+	unsigned int n = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+START_TEST(many_short_peers_leave_nothing_behind)
+{
+	unsigned int fds;
+	struct h_node a, b;
+	int round;
+
+	h_open_lanes(&a, IP_A);
+	fds = count_fds();
+	for (round = 0; round < 20; round++) {
+		h_open_lanes(&b, IP_B);
+		a.rx = 0;
+		memset(a.seen, 0, H_SEEN);
+		converse(&a, &b, 0, 200);
+		converse(&b, &a, 0, 200);
+		h_close(&b);
+		ck_assert_uint_le(count_lanes(), 6);
+		ck_assert_uint_le(count_fds(), fds + 2);
+	}
+	h_close(&a);
+	ck_assert_uint_eq(count_lanes(), 0);
+}
+END_TEST
+
 /* Only the process that the table knows by its port can offer a lane. */
 START_TEST(a_forged_offer_is_refused)
 {
@@ -423,6 +512,10 @@ int main(void)
 	tcase_add_test(t, each_lane_has_its_turn);
 	tcase_add_test(t, a_new_process_gets_a_new_lane);
 	tcase_add_test(t, an_address_that_goes_takes_its_lanes_along);
+	tcase_add_test(t, an_address_of_the_receiver_that_comes_back_gets_packets_again);
+	tcase_add_test(
+	    t, an_address_of_the_sender_that_comes_and_goes_leaves_no_lanes_behind);
+	tcase_add_test(t, many_short_peers_leave_nothing_behind);
 	tcase_add_test(t, a_forged_offer_is_refused);
 	tcase_add_test(t, a_child_of_fork_leaves_the_lanes_alone);
 	tcase_add_test(t, a_receiver_that_is_killed_does_no_harm);
