@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,11 +118,22 @@ static int open_name(pid_t pid, int fd)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A program with a smaller limit of file sizes would get SIGXFSZ */
+static bool size_allowed(void)
+{
+	struct rlimit r;
+
+	return getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur >= MAP_BYTES;
+}
+
 /* Opened as the consumer will do it: where that is denied, it is known at once. */
 static int make_file(void)
 {
-	int fd = memfd_create("urxe-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING), named;
+	int fd, named;
 
+	if (!size_allowed())
+		return -EFBIG;
+	fd = memfd_create("urxe-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	named = open_name(getpid(), fd);

@@ -1,10 +1,12 @@
 /*
  * Description: the ring of a lane, both ends in one process.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "net/lane.h"
@@ -277,6 +279,21 @@ START_TEST(the_file_cannot_shrink)
 }
 END_TEST
 
+/* And it is not killed by SIGXFSZ. */
+START_TEST(a_program_that_may_not_write_such_files_gets_no_lane)
+{
+	struct rlimit small = {4096, RLIM_INFINITY}, before;
+	struct lane *l;
+	int fd;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small.rlim_max = before.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+	ck_assert_int_eq(lane_create(NONCE, &l, &fd), -EFBIG);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("lane");
@@ -298,6 +315,7 @@ int main(void)
 	tcase_add_loop_test(t, random_damage_does_no_harm, 1, 50);
 	tcase_add_test(t, what_is_no_lane_is_not_attached);
 	tcase_add_test(t, the_file_cannot_shrink);
+	tcase_add_test(t, a_program_that_may_not_write_such_files_gets_no_lane);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }
