@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define MAGIC	   0x31656e616c786575ull
+#define NAME	   "urxe-lane" /* of the file, in /proc */
 #define LINE	   64
 #define RING_START 4096 /* of the mapping: behind struct shared */
 #define MAP_BYTES  (RING_START + LANE_BYTES)
@@ -108,11 +109,22 @@ static int map(int fd, struct lane **out)
 	return 0;
 }
 
+/*
+ * In another PID namespace the numbers are those of something else, which could be a
+ * device or a pipe that notices an open(): so the name is read first.
+ */
 static int open_name(pid_t pid, int fd)
 {
-	char name[64];
+	static const char target[] = "/memfd:" NAME " (deleted)";
+	char name[64], got[sizeof(target)];
+	ssize_t n;
 
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
+	n = readlink(name, got, sizeof(got));
+	if (n < 0)
+		return -errno;
+	if (n != sizeof(target) - 1 || memcmp(got, target, (size_t)n) != 0)
+		return -EPROTO;
 	/* not blocking, should it be a pipe or a terminal */
 	fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	return fd < 0 ? -errno : fd;
@@ -133,7 +145,7 @@ static int make_file(void)
 
 	if (!size_allowed())
 		return -EFBIG;
-	fd = memfd_create("urxe-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	named = open_name(getpid(), fd);
@@ -324,7 +336,7 @@ int lane_next(struct lane *l, struct lane_packet *pkt)
 		__asm__ __volatile__("" ::: "memory");
 		bytes = r.len ? record_bytes(r.len) : LANE_BYTES - offset(l);
 		if (r.len > LANE_PACKET_MAX || bytes > l->limit - l->pos ||
-		    bytes > LANE_BYTES - offset(l))
+		    bytes > LANE_BYTES - offset(l) || bytes == LANE_BYTES)
 			return -EPROTO;
 		pkt->data = l->ring + offset(l) + sizeof(r);
 		l->pos += bytes;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -178,14 +179,18 @@ END_TEST
 
 START_TEST(nonsense_from_the_producer_is_noticed)
 {
-	static const uint32_t lens[] = {LANE_PACKET_MAX + 1, 0x7fffffff, UINT32_MAX,
-					5000};
+	/* 0 at the start would skip the ring, as often as the producer likes */
+	static const uint32_t lens[] = {LANE_PACKET_MAX + 1, 0x7fffffff, UINT32_MAX, 5000,
+					0};
+	const uint64_t head = LANE_BYTES;
 	struct lane_packet p;
 	uint32_t len = lens[_i];
 
 	ck_assert(put(1, 64));
 	lane_publish(out);
 	memcpy(ring + 4096, &len, 4);
+	if (!len)
+		memcpy(ring + 64, &head, 8);
 	ck_assert_int_lt(lane_next(in, &p), 0);
 }
 END_TEST
@@ -266,6 +271,23 @@ START_TEST(what_is_no_lane_is_not_attached)
 }
 END_TEST
 
+START_TEST(what_is_no_lane_is_not_even_opened)
+{
+	char name[] = "/tmp/urxe-test-XXXXXX", event[512];
+	int fd = mkstemp(name), watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	struct lane *l;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, 4096 + LANE_BYTES), 0);
+	ck_assert_int_ge(inotify_add_watch(watch, name, IN_OPEN), 0);
+	ck_assert_int_lt(lane_attach(getpid(), fd, NONCE, &l), 0);
+	ck_assert_int_lt(read(watch, event, sizeof(event)), 0);
+	unlink(name);
+	close(watch);
+	close(fd);
+}
+END_TEST
+
 START_TEST(the_file_cannot_shrink)
 {
 	struct lane *l;
@@ -308,12 +330,13 @@ int main(void)
 	tcase_add_test(t, a_packet_that_is_too_large_is_refused);
 	tcase_add_test(t, a_conversation_of_small_messages_uses_little_memory);
 	tcase_add_test(t, who_sleeps_is_woken_once);
-	tcase_add_loop_test(t, nonsense_from_the_producer_is_noticed, 0, 4);
+	tcase_add_loop_test(t, nonsense_from_the_producer_is_noticed, 0, 5);
 	tcase_add_loop_test(t, indexes_out_of_bounds_are_noticed, 0, 4);
 	tcase_add_test(
 	    t, a_consumer_that_claims_to_have_read_the_future_gets_nothing_for_it);
 	tcase_add_loop_test(t, random_damage_does_no_harm, 1, 50);
 	tcase_add_test(t, what_is_no_lane_is_not_attached);
+	tcase_add_test(t, what_is_no_lane_is_not_even_opened);
 	tcase_add_test(t, the_file_cannot_shrink);
 	tcase_add_test(t, a_program_that_may_not_write_such_files_gets_no_lane);
 	suite_add_tcase(s, t);
