@@ -66,6 +66,7 @@ enum lane_state {
  * @generation:	of the slot: the process
  * @count:	LANE_COUNTING: packets so far; @offers: to this process
  * @lane, @fd:	from LANE_OFFERED on; @fd -1 from LANE_OPEN on
+ * @dirty:	to be published; @owed: a kick that the kernel did not take yet
  * @since:	LANE_OFFERED: when that was; LANE_OPEN: when it was found full, at @stuck
  */
 struct port_lane_tx {
@@ -80,7 +81,7 @@ struct port_lane_tx {
 	struct lane *lane;
 	int fd;
 	uint64_t since, stuck;
-	bool dirty;
+	bool dirty, owed;
 };
 
 /*
@@ -98,6 +99,7 @@ struct port_lane_rx {
 
 /* --- datagrams between ports ------------------------------------------------------ */
 
+/* False: the kernel has no room just now. What it refuses for good is dealt with */
 static bool send_ctl(struct net_port *p, struct port_addr *from, const struct net_ip *to,
 		     uint16_t port, uint8_t *ctl)
 {
@@ -106,7 +108,7 @@ static bool send_ctl(struct net_port *p, struct port_addr *from, const struct ne
 	b.seg = CTL_LEN;
 	b.n = 1;
 	net_sa_make(&b.dst, to, port, from->ifindex);
-	return p->be_ops->send(p->be, &b, 1) && !b.err;
+	return p->be_ops->send(p->be, &b, 1) && b.err != -ENOBUFS && b.err != -ENOMEM;
 }
 
 static bool kick(struct net_port *p, struct port_addr *from, const struct net_ip *to,
@@ -146,7 +148,7 @@ static void close_tx(struct net_port *p, struct port_lane_tx *t)
 		*link = t->next_dirty;
 		break;
 	}
-	t->dirty = false;
+	t->dirty = t->owed = false;
 	if (t->lane)
 		close_lane(p, t->lane);
 	close_name(t);
@@ -330,8 +332,9 @@ uint8_t *port_lane_get(struct net_port *p, struct port_lane_tx *t, uint32_t len,
 
 static void publish(struct net_port *p, struct port_lane_tx *t)
 {
-	if (lane_publish(t->lane))
-		kick(p, t->addr, &t->dst, t->dport);
+	t->owed |= lane_publish(t->lane);
+	if (t->owed)
+		t->owed = !kick(p, t->addr, &t->dst, t->dport);
 }
 
 void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port_route *r,
@@ -353,16 +356,21 @@ void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port
 
 int port_lane_flush(struct net_port *p)
 {
-	struct port_lane_tx *t;
+	struct port_lane_tx *t, *owed = NULL;
 	bool full = p->lanes.full;
 
 	while ((t = p->lanes.dirty)) {
 		p->lanes.dirty = t->next_dirty;
-		t->dirty = false;
 		publish(p, t);
+		t->dirty = t->owed;
+		if (!t->owed)
+			continue;
+		t->next_dirty = owed;
+		owed = t;
 	}
+	p->lanes.dirty = owed;
 	p->lanes.full = false;
-	return full ? -EAGAIN : 0;
+	return full || owed ? -EAGAIN : 0;
 }
 
 /* --- receiving -------------------------------------------------------------------- */
@@ -524,8 +532,8 @@ void port_lane_rearm(struct net_port *p)
 	if (!p->lanes.rx || !p->addrs ||
 	    !atomic_load_explicit(&p->lanes.sleepers, memory_order_relaxed))
 		return;
-	if (!arm_all(p))
-		kick(p, p->addrs, &p->addrs->ip, p->port_num);
+	if (!arm_all(p) && !kick(p, p->addrs, &p->addrs->ip, p->port_num))
+		p->lanes.full = true; /* so this thread comes again */
 }
 
 /* --- life ------------------------------------------------------------------------- */

@@ -204,6 +204,45 @@ START_TEST(who_sleeps_is_woken_after_another_thread_has_polled)
 }
 END_TEST
 
+static unsigned int no_room(struct net_backend *be, struct net_batch *b, unsigned int n)
+{
+	return 0;
+}
+
+/* The socket is full of packets to other hosts, say. */
+START_TEST(who_sleeps_is_woken_when_the_kernel_has_room_again)
+{
+	struct pollfd fd = {.events = POLLIN};
+	const struct net_backend_ops *real;
+	struct net_backend_ops full;
+	struct h_node a, b;
+	uint32_t generation;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	converse(&a, &b, 0, MANY);
+	ck_assert_int_eq(net_port_wait_fds(b.port, &fd.fd, 1, &generation), 1);
+	while (net_port_poll(b.port, 64) || poll(&fd, 1, 0))
+		;
+	ck_assert(net_port_arm(b.port));
+	real = a.port->be_ops;
+	full = *real;
+	full.send = no_room;
+	a.port->be_ops = &full;
+	h_send(&a, &b.ip, b.base, MANY, 64);
+	ck_assert_int_eq(net_tx_flush(a.port), -EAGAIN);
+	ck_assert_int_eq(net_tx_flush(a.port), -EAGAIN);
+	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	a.port->be_ops = real;
+	ck_assert_int_eq(net_tx_flush(a.port), 0);
+	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	net_port_awake(b.port);
+	h_wait(&b, MANY + 1);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
 START_TEST(one_that_does_not_read_does_not_hold_up_others)
 {
 	struct net_path path;
@@ -508,6 +547,7 @@ int main(void)
 	tcase_add_loop_test(t, no_lane_where_one_side_does_not_want_it, 0, 3);
 	tcase_add_test(t, who_sleeps_is_woken_by_its_descriptor);
 	tcase_add_test(t, who_sleeps_is_woken_after_another_thread_has_polled);
+	tcase_add_test(t, who_sleeps_is_woken_when_the_kernel_has_room_again);
 	tcase_add_test(t, one_that_does_not_read_does_not_hold_up_others);
 	tcase_add_test(t, each_lane_has_its_turn);
 	tcase_add_test(t, a_new_process_gets_a_new_lane);
