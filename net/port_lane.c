@@ -257,6 +257,7 @@ static void offer(struct net_port *p, struct port_lane_tx *t)
 	    lane_create(nonce, &t->lane, &t->fd))
 		return;
 	t->state = LANE_OFFERED;
+	port_set_now(p); /* the program may have been idle until this burst */
 	t->since = p->now;
 	put_be32(ctl + 4, p->slot);
 	put_be32(ctl + 8, (uint32_t)getpid());
@@ -307,6 +308,7 @@ static void found_full(struct net_port *p, struct port_lane_tx *t, bool *drop)
 {
 	uint64_t progress = lane_progress(t->lane);
 
+	port_set_now(p);
 	if (progress != t->stuck || !t->since) {
 		t->stuck = progress;
 		t->since = p->now;
