@@ -18,6 +18,8 @@
 #define TRY_NS 60000000ull
 /* How long a capture may lag behind */
 #define FLUSH_NS 100000000ull
+/* Packets of a poll that looks at the sockets, however many came by lanes */
+#define SOCKETS_MIN 16
 /* When to try again what the kernel did not take */
 #define RETRY_NS 100000ull
 
@@ -477,7 +479,9 @@ int net_port_poll(struct net_port *p, int budget)
 	p->rx_count = 0;
 	if (p->lanes.rx)
 		budget -= port_lane_poll(p, budget);
-	if (port_lane_sockets_due(p, p->rx_count) && budget > 0)
+	if (budget < SOCKETS_MIN && p->lanes.rx)
+		budget = SOCKETS_MIN;
+	if (port_lane_sockets_due(p, p->rx_count))
 		p->lanes.sockets_due = p->be_ops->poll(p->be, budget, port_rx, p) > 0;
 	if (p->stats.rx_forwarded != forwarded)
 		port_tx_send(p);

@@ -351,6 +351,36 @@ START_TEST(each_lane_has_its_turn)
 }
 END_TEST
 
+START_TEST(busy_lanes_do_not_keep_the_sockets_waiting)
+{
+	struct h_node from[4], b, other;
+	uint32_t i, k;
+
+	h_open_lanes(&b, IP_B);
+	h_open_cfg(&other, h_lo(20), "lo", &(struct net_port_cfg){.no_lanes = true});
+	for (i = 0; i < 4; i++) {
+		h_open_lanes(&from[i], h_lo((uint8_t)(10 + i)));
+		b.rx = 0;
+		converse(&from[i], &b, i * 10000, MANY);
+	}
+	for (i = 0; i < 4; i++) {
+		for (k = 0; k < 400; k++)
+			h_send(&from[i], &b.ip, b.base, i * 10000 + 5000 + k, 64);
+		net_tx_flush(from[i].port);
+	}
+	h_send(&other, &b.ip, b.base, 9000, 64);
+	net_tx_flush(other.port);
+	for (i = 0; i < 50; i++)
+		net_port_poll(b.port, 16);
+	ck_assert_uint_eq(b.seen[9000], 1);
+	ck_assert_uint_lt(b.rx, MANY + 4 * 400);
+	for (i = 0; i < 4; i++)
+		h_close(&from[i]);
+	h_close(&other);
+	h_close(&b);
+}
+END_TEST
+
 /* Both the one that sends and the one that receives come back as another process. */
 START_TEST(a_new_process_gets_a_new_lane)
 {
@@ -592,6 +622,7 @@ int main(void)
 	tcase_add_test(t, one_that_does_not_read_does_not_hold_up_others);
 	tcase_add_test(t, a_pause_of_the_sender_is_not_the_receivers);
 	tcase_add_test(t, each_lane_has_its_turn);
+	tcase_add_test(t, busy_lanes_do_not_keep_the_sockets_waiting);
 	tcase_add_test(t, a_new_process_gets_a_new_lane);
 	tcase_add_test(t, an_address_that_goes_takes_its_lanes_along);
 	tcase_add_test(t, an_address_of_the_receiver_that_comes_back_gets_packets_again);
