@@ -15,6 +15,11 @@
  * Order: what the sender had sent before is in the receiver's socket buffer when the first
  * packet of the lane is seen, so the receiver empties its sockets once at that moment.
  *
+ * End: who closes a lane (its address goes, or nonsense was in it) says so in the lane. The
+ * sender begins again with the socket; the receiver reads what is there, and lets go. Of
+ * those who were killed the table knows. Lanes that are of no use any more are looked for
+ * whenever one more is made.
+ *
  * A packet on a lane is the packet that would be on the wire, headers and ICRC, and passes
  * the same checks. When the lane is full, the sender's transmit path is, too, as long as
  * the receiver goes on reading; a receiver that does not read loses packets, as with a

@@ -543,12 +543,14 @@ END_TEST
 START_TEST(a_child_of_fork_leaves_the_lanes_alone)
 {
 	struct h_node a, b;
+	uint64_t before;
 	int status;
 	pid_t pid;
 
 	h_open_lanes(&a, IP_A);
 	h_open_lanes(&b, IP_B);
 	converse(&a, &b, 0, MANY);
+	before = h_stats(&a).tx_lane_pkts;
 	pid = fork();
 	if (pid == 0) {
 		net_port_abandon(a.port);
@@ -558,6 +560,7 @@ START_TEST(a_child_of_fork_leaves_the_lanes_alone)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	converse(&a, &b, MANY, MANY);
+	ck_assert_uint_eq(h_stats(&a).tx_lane_pkts, before + MANY);
 	h_close(&a);
 	h_close(&b);
 }
