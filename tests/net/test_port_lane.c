@@ -513,6 +513,40 @@ START_TEST(many_short_peers_leave_nothing_behind)
 }
 END_TEST
 
+static struct h_node *reply_to;
+
+static void rx_and_reply(void *arg, const struct net_rx *pkt)
+{
+	struct h_node *n = arg;
+
+	h_send(n, &reply_to->ip, reply_to->base, n->rx++, 64);
+}
+
+/* The answer to its last packet makes a lane to another process. */
+START_TEST(a_lane_whose_sender_left_is_kept_while_it_is_read)
+{
+	static const struct net_port_ops ops = {.rx = rx_and_reply};
+	struct h_node a, b, c;
+	uint32_t i;
+
+	h_open_lanes(&a, IP_A);
+	h_open_lanes(&b, IP_B);
+	h_open_lanes(&c, h_lo(3));
+	converse(&a, &b, 0, MANY);
+	for (i = 0; i < 32; i++)
+		h_send(&a, &b.ip, b.base, i, 64);
+	net_tx_flush(a.port);
+	h_close(&a);
+	reply_to = &c;
+	b.port->ops = &ops;
+	h_wait(&b, MANY + 32);
+	net_tx_flush(b.port);
+	h_wait(&c, 32);
+	h_close(&b);
+	h_close(&c);
+}
+END_TEST
+
 /* Only the process that the table knows by its port can offer a lane. */
 START_TEST(a_forged_offer_is_refused)
 {
@@ -632,6 +666,7 @@ int main(void)
 	tcase_add_test(
 	    t, an_address_of_the_sender_that_comes_and_goes_leaves_no_lanes_behind);
 	tcase_add_test(t, many_short_peers_leave_nothing_behind);
+	tcase_add_test(t, a_lane_whose_sender_left_is_kept_while_it_is_read);
 	tcase_add_test(t, a_forged_offer_is_refused);
 	tcase_add_test(t, a_child_of_fork_leaves_the_lanes_alone);
 	tcase_add_test(t, a_receiver_that_is_killed_does_no_harm);
