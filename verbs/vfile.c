@@ -342,11 +342,13 @@ bool vfile_is_private(int fd)
 
 int vfile_private_dup(int fd)
 {
-	int copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FD);
-	int err;
+	/* as high as the limit of descriptors lets it be */
+	static const int lowest[] = {PRIVATE_FD, PRIVATE_FD_LOW_LIMIT, 3};
+	int copy = -1, err;
+	size_t i;
 
-	if (copy < 0 && errno == EINVAL)
-		copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, PRIVATE_FD_LOW_LIMIT);
+	for (i = 0; i < 3 && copy < 0; i++)
+		copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, lowest[i]);
 	if (copy < 0)
 		return -errno;
 	err = install(copy, &private_fd);
