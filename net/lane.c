@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "net/filesize.h"
 
 #define MAGIC	   0x31656e616c786575ull
 #define NAME	   "urxe-lane" /* of the file, in /proc */
@@ -130,20 +131,12 @@ static int open_name(pid_t pid, int fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A program with a smaller limit of file sizes would get SIGXFSZ */
-static bool size_allowed(void)
-{
-	struct rlimit r;
-
-	return getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur >= MAP_BYTES;
-}
-
 /* Opened as the consumer will do it: where that is denied, it is known at once. */
 static int make_file(void)
 {
 	int fd, named;
 
-	if (!size_allowed())
+	if (!filesize_allowed(MAP_BYTES))
 		return -EFBIG;
 	fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)

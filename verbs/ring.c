@@ -18,9 +18,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "net/filesize.h"
 #include "verbs/libc.h"
 #include "verbs/vfile.h"
 
@@ -75,14 +75,6 @@ static uint8_t *take(struct ring_arena *a, size_t len, uint64_t *offset)
 	return NULL;
 }
 
-/* ftruncate(2) beyond the limit of file sizes would end the program with SIGXFSZ */
-static bool size_allowed(uint64_t size)
-{
-	struct rlimit r;
-
-	return getrlimit(RLIMIT_FSIZE, &r) == 0 && size <= r.rlim_cur;
-}
-
 static struct ring_arena *add_arena(struct ring_space *rs, size_t need)
 {
 	size_t len = rs->size > ARENA_MAX ? ARENA_MAX : page_round((size_t)rs->size);
@@ -93,7 +85,7 @@ static struct ring_arena *add_arena(struct ring_space *rs, size_t need)
 		len = ARENA_MIN;
 	if (len < need)
 		len = need;
-	if (!a || !r || !size_allowed(rs->size + len) ||
+	if (!a || !r || !filesize_allowed(rs->size + len) ||
 	    REAL(ftruncate)(rs->fd, (off_t)(rs->size + len)))
 		goto fail;
 	a->map = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, rs->fd,

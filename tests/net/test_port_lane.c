@@ -57,6 +57,21 @@ static void converse(struct h_node *a, struct h_node *b, uint32_t from, uint32_t
 		ck_assert_uint_eq(b->seen[i], 1);
 }
 
+/* The same with a receiver that has forgotten what came before */
+static void converse_anew(struct h_node *a, struct h_node *b, uint32_t n)
+{
+	b->rx = 0;
+	memset(b->seen, 0, H_SEEN);
+	converse(a, b, 0, n);
+}
+
+/* The address of a node goes and comes back. */
+static void flap(struct h_node *n)
+{
+	net_port_del_ip(n->port, &n->ip);
+	ck_assert_int_eq(net_port_add_ip(n->port, &n->ip, "lo"), 0);
+}
+
 START_TEST(a_conversation_goes_over_to_a_lane_and_keeps_its_order)
 {
 	struct h_node a, b;
@@ -415,11 +430,8 @@ START_TEST(an_address_that_goes_takes_its_lanes_along)
 	net_tx_flush(a.port);
 	h_quiet(&b);
 	ck_assert_int_eq(net_port_add_ip(b.port, &b.ip, "lo"), 0);
-	net_port_del_ip(a.port, &a.ip);
-	ck_assert_int_eq(net_port_add_ip(a.port, &a.ip, "lo"), 0);
-	b.rx = 0;
-	memset(b.seen, 0, H_SEEN);
-	converse(&a, &b, 0, MANY);
+	flap(&a);
+	converse_anew(&a, &b, MANY);
 	h_close(&a);
 	h_close(&b);
 }
@@ -434,11 +446,8 @@ START_TEST(an_address_of_the_receiver_that_comes_back_gets_packets_again)
 	h_open_lanes(&a, IP_A);
 	h_open_lanes(&b, IP_B);
 	for (round = 0; round < 5; round++) {
-		b.rx = 0;
-		memset(b.seen, 0, H_SEEN);
-		converse(&a, &b, 0, 500);
-		net_port_del_ip(b.port, &b.ip);
-		ck_assert_int_eq(net_port_add_ip(b.port, &b.ip, "lo"), 0);
+		converse_anew(&a, &b, 500);
+		flap(&b);
 	}
 	ck_assert_uint_gt(h_stats(&a).tx_lane_pkts, 1000);
 	h_close(&a);
@@ -454,11 +463,8 @@ START_TEST(an_address_of_the_sender_that_comes_and_goes_leaves_no_lanes_behind)
 	h_open_lanes(&a, IP_A);
 	h_open_lanes(&b, IP_B);
 	for (round = 0; round < 10; round++) {
-		b.rx = 0;
-		memset(b.seen, 0, H_SEEN);
-		converse(&a, &b, 0, 500);
-		net_port_del_ip(a.port, &a.ip);
-		ck_assert_int_eq(net_port_add_ip(a.port, &a.ip, "lo"), 0);
+		converse_anew(&a, &b, 500);
+		flap(&a);
 		ck_assert_uint_le(b.port->lanes.n_rx, 2);
 	}
 	h_close(&a);
