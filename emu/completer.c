@@ -27,7 +27,7 @@
  */
 #include <stdio.h>
 
-#include "emu/tr_qp.h"
+#include "emu/transport_internal.h"
 
 #define FLOOD_NS 20000u /* between requests that are sent in vain, ODP_FAULT_FLOOD */
 

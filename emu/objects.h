@@ -11,7 +11,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "emu/hca.h"
-#include "emu/ring.h"
+#include "emu/queue_ring.h"
 
 struct emu_qp;
 

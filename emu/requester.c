@@ -37,7 +37,7 @@
  */
 #include <stdlib.h>
 
-#include "emu/tr_qp.h"
+#include "emu/transport_internal.h"
 
 static struct tr_qp *of_wait_timer(struct tr_timer *timer)
 {

@@ -18,7 +18,7 @@
  */
 #include <stdlib.h>
 
-#include "emu/tr_qp.h"
+#include "emu/transport_internal.h"
 
 /* --- the ring --------------------------------------------------------------------- */
 

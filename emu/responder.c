@@ -33,7 +33,7 @@
  */
 #include <stdlib.h>
 
-#include "emu/tr_qp.h"
+#include "emu/transport_internal.h"
 
 #define FAULT_AHEAD (4u << 20)
 #define LATE_NAK_NS 250000u

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-#include "emu/tr_qp.h"
+#include "emu/transport_internal.h"
 
 #define TIMERS_PER_QP 3
 

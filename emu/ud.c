@@ -12,7 +12,7 @@
  * QP1 has no struct emu_qp: MADs that come in are given to emu_ops, those that go out are
  * hca.c's.
  */
-#include "emu/tr_qp.h"
+#include "emu/transport_internal.h"
 
 #define GRH_LEN		40
 #define MAD_LEN		256

@@ -94,7 +94,7 @@ void net_port_del_ip(struct net_port *port, const struct net_ip *ip);
 int net_port_qpn_lease(struct net_port *port, uint32_t *base, uint32_t *count);
 
 /*
- * The slot that the first lease of this process is made of (see table.h), and that of
+ * The slot that the first lease of this process is made of (see process_table.h), and that of
  * @qpn
  */
 unsigned int net_port_slot(const struct net_port *port);

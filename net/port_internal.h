@@ -12,7 +12,7 @@
 #include "net/port.h"
 #include "net/rocev2.h"
 #include "net/switch.h"
-#include "net/table.h"
+#include "net/process_table.h"
 
 /* Bytes: a batch being filled, and what the kernel did not take */
 #define TX_ARENA  (192 << 10)

@@ -272,7 +272,7 @@ void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);
 /* With the lock: which rules of the script are about this MR, if it has their states */
 void mr_match_rules(struct odp_mr *mr);
 
-/* mr.c */
+/* region.c */
 
 /* Where [@iova, @iova+@len) is in memory; false if out of bounds */
 static inline bool mr_translate(const struct odp_mr *mr, uint64_t iova, size_t len,

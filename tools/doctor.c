@@ -27,8 +27,8 @@
 
 #include "net/path.h"
 #include "tools/tools.h"
-#include "verbs/netdev.h"
-#include "verbs/options.h"
+#include "verbs/host/netdev.h"
+#include "verbs/host/options.h"
 
 /* Newer than the headers that Debian 12 has */
 #ifndef UFFD_USER_MODE_ONLY

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "net/pcap.h"
-#include "net/table.h"
+#include "net/process_table.h"
 #include "tools/tools.h"
-#include "verbs/options.h"
-#include "verbs/tree.h"
+#include "verbs/host/options.h"
+#include "verbs/host/tree.h"
 
 #define MAX_OPTIONS 32
 #define OPT_TABLE   256 /* getopt values of the table's rows begin here */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
-#include "verbs/will.h"
+#include "verbs/ucma/will.h"
 
 #define NAME	      "urxe-XXXXXX"
 #define STALE_SECONDS 60

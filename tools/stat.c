@@ -2,7 +2,7 @@
  * stat.c - `urxe stat`: the running processes and their memory regions, from outside.
  *
  * Finds the sockets of processes in the session directories, asks each for its report
- * (verbs/stats_socket.c), and prints what came. Changes nothing in the processes.
+ * (verbs/engine/stats_socket.c), and prints what came. Changes nothing in the processes.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
  *				shell gets its prompt back; SIGCONT continues both
  *
  * Programs below the program may die, too, without anybody being told. What they left to
- * be sent to their peers (verbs/will.h) is looked for now and then.
+ * be sent to their peers (verbs/ucma/will.h) is looked for now and then.
  *
  * Descendants that outlive the program come to this process (PR_SET_CHILD_SUBREAPER), so
  * that it can see at the end, at no cost, whether there are any. It does not wait for
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
-#include "verbs/will.h"
+#include "verbs/ucma/will.h"
 
 static const int passed_on[] = {SIGINT,	 SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};

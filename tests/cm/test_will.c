@@ -16,7 +16,7 @@
 
 #include "net/icrc.h"
 #include "net/rocev2.h"
-#include "verbs/will.h"
+#include "verbs/ucma/will.h"
 #include "tests/check_main.h"
 
 /* Addresses of this process, so that nobody else's switch is in the way; set by main() */

@@ -265,7 +265,7 @@ static void scribble_qp(struct sim_world *w, void *arg, uint64_t val)
 	else
 		scribble(w, q->srq->rq.ring);
 	/*
-	 * geometry is not read back (ring.h), so lies about it do nothing; ours stays
+	 * geometry is not read back (queue_ring.h), so lies about it do nothing; ours stays
 	 * right
 	 */
 	emu_hca_set_time(q->host->hca, w->now);

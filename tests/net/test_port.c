@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "net/table.h"
+#include "net/process_table.h"
 
 /* Per test, because Check forks for each */
 static void setup(void)
@@ -531,7 +531,7 @@ START_TEST(tables_of_namespaces_that_are_gone_are_removed)
 }
 END_TEST
 
-/* The one who removes holds this lock (see table.c), and the file is still there. */
+/* The one who removes holds this lock (see process_table.c), and the file is still there. */
 START_TEST(a_table_that_is_being_removed_is_made_anew)
 {
 	struct flock fl = {

@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs/sysfs.h"
+#include "verbs/host/sysfs.h"
 
 #define THREADS	   3
 #define FDS	   24

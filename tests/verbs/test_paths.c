@@ -4,7 +4,7 @@
 #include <sys/sysmacros.h>
 
 #include "tests/verbs/util.h"
-#include "verbs/paths.h"
+#include "verbs/host/paths.h"
 
 #define DIR "/run/s"
 

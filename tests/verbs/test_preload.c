@@ -21,7 +21,7 @@
 #include <sys/xattr.h>
 
 #include "tests/verbs/util.h"
-#include "verbs/sysfs.h"
+#include "verbs/host/sysfs.h"
 
 #define NODE "/dev/infiniband/uverbs0"
 #define IB   "/sys/class/infiniband"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "tests/verbs/util.h"
-#include "verbs/sysfs.h"
+#include "verbs/host/sysfs.h"
 
 static char dir[] = "/tmp/urxe-sysfs-XXXXXX";
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/uverbs.h"
+#include "verbs/uverbs/uverbs.h"
 #include "tests/check_main.h"
 
 /* A suite of one test case, run; what main() returns */

@@ -1,0 +1,483 @@
+/*
+ * process_table.c - the file that processes share; see process_table.h for how it works.
+ */
+#include "net/process_table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TABLE_DIR     "/dev/shm"
+#define TABLE_VERSION 1
+#define NAME_LEN      64
+#define REG_ENTRIES   4096	  /* power of two */
+#define REG_WINDOW    64	  /* entries at which a key may be */
+#define LOCK_REGISTRY TABLE_SLOTS /* bytes that are locked, behind those of the slots */
+#define LOCK_USED     (TABLE_SLOTS + 1) /* read lock: the file is somebody's */
+#define LOCK_WAIT_US  500
+#define LOCK_TRIES                                                                       \
+	2000 /* a second of them: its holder only ever keeps it for microseconds */
+
+/*
+ * struct slot - a process
+ * @port:	UDP port; 0 while the slot is being taken or given back
+ * @generation:	of the lease: tells what its former holder left behind
+ * @pid:	for people who look
+ */
+struct slot {
+	_Atomic uint32_t port;
+	_Atomic uint32_t generation;
+	_Atomic uint32_t pid;
+	uint32_t reserved;
+};
+
+/*
+ * struct reg - one claim
+ * @owner:	0: free; else generation << 32 | REG_EXCLUSIVE? | slot
+ *
+ * Written under LOCK_REGISTRY only. Readers take @owner before and after @key (acquire),
+ * so that they never pair a key with another claim's owner.
+ */
+struct reg {
+	_Atomic uint64_t key;
+	_Atomic uint64_t owner;
+};
+#define REG_EXCLUSIVE 0x80000000u
+
+struct shared {
+	_Atomic uint32_t next; /* where the search for a free slot begins */
+	uint32_t reserved[15];
+	struct slot slot[TABLE_SLOTS];
+	struct reg reg[REG_ENTRIES];
+};
+
+/*
+ * struct table
+ * @fd:		its open file description holds the locks
+ * @own:	slots of this process
+ * @checked:	when a slot's lock was last looked at, and what was found
+ */
+struct table {
+	int fd;
+	struct shared *sh;
+	unsigned int first;
+	bool own[TABLE_SLOTS];
+	bool live[TABLE_SLOTS];
+	uint64_t checked[TABLE_SLOTS];
+};
+
+static int lock_byte(int fd, int cmd, short type, unsigned int byte)
+{
+	struct flock fl = {
+	    .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
+
+	if (fcntl(fd, cmd, &fl) < 0)
+		return -errno;
+	return cmd == F_OFD_GETLK && fl.l_type != F_UNLCK;
+}
+
+/* Bounded, because a process may be stopped while it has the lock */
+static int wait_lock(int fd, short type, unsigned int byte)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_WAIT_US * 1000};
+	int ret, tries;
+
+	for (tries = 0; tries < LOCK_TRIES; tries++) {
+		ret = lock_byte(fd, F_OFD_SETLK, type, byte);
+		if (ret != -EAGAIN && ret != -EACCES)
+			return ret;
+		nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
+static int lock_registry(struct table *t)
+{
+	return wait_lock(t->fd, F_WRLCK, LOCK_REGISTRY);
+}
+
+static void unlock_registry(struct table *t)
+{
+	lock_byte(t->fd, F_OFD_SETLK, F_UNLCK, LOCK_REGISTRY);
+}
+
+/* The name of the table, or the beginning that all of this user's have. 0 or -errno */
+static int table_name(char *name, size_t size, bool whole)
+{
+	struct stat ns;
+	int n;
+
+	if (stat("/proc/self/ns/net", &ns) < 0)
+		return -errno;
+	n = snprintf(name, size, "urxe%d.%u.", TABLE_VERSION, (unsigned int)geteuid());
+	if (whole)
+		snprintf(name + n, size - (size_t)n, "%llu",
+			 (unsigned long long)ns.st_ino);
+	return 0;
+}
+
+static int table_path(const char *dir, char *path, size_t size)
+{
+	char name[NAME_LEN];
+	int n = table_name(name, sizeof(name), true);
+
+	if (n)
+		return n;
+	n = snprintf(path, size, "%s/%s", dir ? dir : TABLE_DIR, name);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+/* The file may lie where everybody can write: it must be ours alone */
+static int check_file(int fd, off_t *size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) ||
+	    st.st_nlink != 1)
+		return -EPERM;
+	*size = st.st_size;
+	return 0;
+}
+
+/*
+ * Who finds the file empty gives it its size, all zeroes being a valid table. The pages
+ * are reserved, so that a full tmpfs is an error here and not a SIGBUS later.
+ */
+static int size_file(struct table *t)
+{
+	off_t size;
+	int ret = check_file(t->fd, &size);
+
+	if (ret || size == sizeof(struct shared))
+		return ret;
+	ret = lock_registry(t);
+	if (ret)
+		return ret;
+	ret = check_file(t->fd, &size);
+	if (!ret && size == 0)
+		ret = -posix_fallocate(t->fd, 0, sizeof(struct shared));
+	else if (!ret && size != sizeof(struct shared))
+		ret = -EPROTO;
+	unlock_registry(t);
+	return ret;
+}
+
+static int map_file(struct table *t)
+{
+	unsigned int start = 0, zero = 0;
+	void *p =
+	    mmap(NULL, sizeof(*t->sh), PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	t->sh = p;
+	/* Begin anywhere, so that tables of different users rarely use the same QPNs */
+	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) == sizeof(start))
+		atomic_compare_exchange_strong(&t->sh->next, &zero, start % TABLE_SLOTS);
+	return 0;
+}
+
+/* Open the file and keep it from being removed; once more if it just was */
+static int open_file(struct table *t, const char *path)
+{
+	struct stat st = {0};
+	int ret;
+
+	while (!st.st_nlink) {
+		if (t->fd >= 0)
+			close(t->fd);
+		t->fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (t->fd < 0)
+			return -errno;
+		ret = wait_lock(t->fd, F_RDLCK, LOCK_USED);
+		if (ret)
+			return ret;
+		if (fstat(t->fd, &st) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int table_open(const char *dir, struct table **out)
+{
+	struct table *t = calloc(1, sizeof(*t));
+	char path[PATH_MAX];
+	int ret;
+
+	if (!t)
+		return -ENOMEM;
+	t->fd = -1;
+	ret = table_path(dir, path, sizeof(path));
+	if (ret)
+		goto err;
+	ret = open_file(t, path);
+	if (!ret)
+		ret = size_file(t);
+	if (!ret)
+		ret = map_file(t);
+	if (ret)
+		goto err;
+	*out = t;
+	return 0;
+err:
+	table_abandon(t);
+	return ret;
+}
+
+/* Remove @name if nobody has it open, or will have: see open_file() */
+static void remove_unused(int dirfd, const char *name)
+{
+	struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = LOCK_USED};
+	int fd = openat(dirfd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	off_t size;
+
+	if (fd < 0)
+		return;
+	/* linked still, now that only we may remove it: then @name is this file */
+	if (!lock_byte(fd, F_OFD_SETLK, F_WRLCK, LOCK_USED) && !check_file(fd, &size) &&
+	    !fcntl(fd, F_OFD_GETLK, &any) && any.l_type == F_UNLCK)
+		unlinkat(dirfd, name, 0);
+	close(fd);
+}
+
+/* Is it @prefix and the number of a namespace that is not @own's? */
+static bool is_others_table(const char *name, const char *prefix, const char *own)
+{
+	size_t n = strlen(prefix);
+
+	return !strncmp(name, prefix, n) && strcmp(name, own) && name[n] &&
+	       !name[n + strspn(name + n, "0123456789")];
+}
+
+void table_remove_stale(const char *dir)
+{
+	char own[NAME_LEN], prefix[NAME_LEN];
+	struct dirent *e;
+	DIR *d;
+
+	if (table_name(own, sizeof(own), true) ||
+	    table_name(prefix, sizeof(prefix), false))
+		return;
+	d = opendir(dir ? dir : TABLE_DIR);
+	while (d && (e = readdir(d)))
+		if (is_others_table(e->d_name, prefix, own))
+			remove_unused(dirfd(d), e->d_name);
+	if (d)
+		closedir(d);
+}
+
+void *table_memory(const struct table *t, size_t *len)
+{
+	*len = sizeof(*t->sh);
+	return t->sh;
+}
+
+void table_abandon(struct table *t)
+{
+	if (t->sh)
+		munmap(t->sh, sizeof(*t->sh));
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t);
+}
+
+void table_close(struct table *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < TABLE_SLOTS; i++)
+		if (t->own[i])
+			atomic_store(&t->sh->slot[i].port, 0);
+	table_abandon(t);
+}
+
+static void take_slot(struct table *t, unsigned int slot, uint16_t port)
+{
+	struct slot *s = &t->sh->slot[slot];
+
+	atomic_store(&s->port, 0);
+	atomic_fetch_add(&s->generation, 1);
+	atomic_store(&s->pid, (uint32_t)getpid());
+	atomic_store(&s->port, port);
+	t->own[slot] = true;
+	if (!t->first)
+		t->first = slot;
+}
+
+int table_lease(struct table *t, uint16_t port)
+{
+	unsigned int start = atomic_load(&t->sh->next), i, slot;
+
+	for (i = 0; i < TABLE_SLOTS - 1; i++) {
+		slot = 1 + (start + i) % (TABLE_SLOTS - 1);
+		/* a lock of one's own would not stop us */
+		if (t->own[slot] || lock_byte(t->fd, F_OFD_SETLK, F_WRLCK, slot))
+			continue;
+		atomic_store(&t->sh->next, slot);
+		take_slot(t, slot, port);
+		return (int)slot;
+	}
+	return -EAGAIN;
+}
+
+bool table_is_own(const struct table *t, unsigned int slot)
+{
+	return slot < TABLE_SLOTS && t->own[slot];
+}
+
+static bool is_live(struct table *t, unsigned int slot, uint64_t now)
+{
+	if (t->own[slot])
+		return true;
+	if (!t->checked[slot] || now - t->checked[slot] >= TABLE_TRUST_NS) {
+		t->live[slot] = lock_byte(t->fd, F_OFD_GETLK, F_WRLCK, slot) > 0;
+		t->checked[slot] = now;
+	}
+	return t->live[slot];
+}
+
+uint16_t table_port(struct table *t, unsigned int slot, uint64_t now)
+{
+	uint16_t port;
+
+	if (slot >= TABLE_SLOTS)
+		return 0;
+	port =
+	    (uint16_t)atomic_load_explicit(&t->sh->slot[slot].port, memory_order_acquire);
+	return port && is_live(t, slot, now) ? port : 0;
+}
+
+uint32_t table_generation(const struct table *t, unsigned int slot)
+{
+	return atomic_load_explicit(&t->sh->slot[slot % TABLE_SLOTS].generation,
+				    memory_order_relaxed);
+}
+
+/* --- registry --------------------------------------------------------------------- */
+
+static struct reg *reg_entry(const struct table *t, uint64_t key, unsigned int i)
+{
+	/* Fibonacci hashing: keys may be consecutive service ids */
+	uint64_t h = key * 0x9e3779b97f4a7c15ull >> 32;
+
+	return &t->sh->reg[(h + i) % REG_ENTRIES];
+}
+
+static uint64_t owner_of(const struct table *t, unsigned int slot, bool exclusive)
+{
+	return (uint64_t)atomic_load(&t->sh->slot[slot].generation) << 32 |
+	       (exclusive ? REG_EXCLUSIVE : 0) | slot;
+}
+
+/* The slot behind an owner word if that is still the process that wrote it, else 0 */
+static unsigned int live_owner(struct table *t, uint64_t owner, uint64_t now)
+{
+	unsigned int slot = owner & (TABLE_SLOTS - 1);
+
+	if (!slot || owner >> 32 != atomic_load(&t->sh->slot[slot].generation) ||
+	    !is_live(t, slot, now))
+		return 0;
+	return slot;
+}
+
+/*
+ * Where to put the claim, or -errno. A claim is rare: it asks the kernel for each owner.
+ */
+static int claim_entry(struct table *t, uint64_t key, bool exclusive, struct reg **out)
+{
+	struct reg *free_entry = NULL, *r;
+	unsigned int i;
+	uint64_t owner;
+
+	for (i = 0; i < REG_WINDOW; i++) {
+		r = reg_entry(t, key, i);
+		owner = atomic_load(&r->owner);
+		if (owner && !table_is_own(t, owner & (TABLE_SLOTS - 1)))
+			t->checked[owner & (TABLE_SLOTS - 1)] = 0;
+		if (!live_owner(t, owner, 1)) {
+			free_entry = free_entry ? free_entry : r;
+			continue;
+		}
+		if (atomic_load(&r->key) == key && (exclusive || owner & REG_EXCLUSIVE))
+			return -EADDRINUSE;
+	}
+	*out = free_entry;
+	return free_entry ? 0 : -ENOSPC;
+}
+
+int table_claim(struct table *t, uint64_t key, bool exclusive)
+{
+	struct reg *r;
+	int ret;
+
+	if (!t->first)
+		return -EINVAL;
+	ret = lock_registry(t);
+	if (ret)
+		return ret;
+	ret = claim_entry(t, key, exclusive, &r);
+	if (!ret) {
+		atomic_store(&r->owner, 0);
+		atomic_store(&r->key, key);
+		atomic_store(&r->owner, owner_of(t, t->first, exclusive));
+	}
+	unlock_registry(t);
+	return ret;
+}
+
+int table_release(struct table *t, uint64_t key)
+{
+	uint64_t owner, mine;
+	unsigned int i;
+	struct reg *r;
+	int ret;
+
+	ret = lock_registry(t);
+	if (ret)
+		return ret;
+	mine = owner_of(t, t->first, false);
+	ret = -ENOENT;
+	for (i = 0; ret && i < REG_WINDOW; i++) {
+		r = reg_entry(t, key, i);
+		owner = atomic_load(&r->owner);
+		if ((owner & ~(uint64_t)REG_EXCLUSIVE) == mine &&
+		    atomic_load(&r->key) == key) {
+			atomic_store(&r->owner, 0);
+			ret = 0;
+		}
+	}
+	unlock_registry(t);
+	return ret;
+}
+
+int table_find(struct table *t, uint64_t key, uint64_t now, unsigned int *slot)
+{
+	unsigned int i, found, best = 0;
+	uint64_t owner;
+	struct reg *r;
+
+	for (i = 0; i < REG_WINDOW; i++) {
+		r = reg_entry(t, key, i);
+		owner = atomic_load(&r->owner);
+		if (!owner || atomic_load(&r->key) != key ||
+		    atomic_load(&r->owner) != owner)
+			continue;
+		found = live_owner(t, owner, now);
+		if (found && (!best || table_is_own(t, found)))
+			best = found;
+	}
+	*slot = best;
+	return best ? 0 : -ENOENT;
+}

@@ -1,0 +1,130 @@
+/*
+ * engine.h - the one root object of a process: devices, port, ODP domain, lock, helper
+ * thread.
+ *
+ * Here the pure core meets threads and descriptors. Whoever is there drives: a thread
+ * that posts transmits inline, a thread that polls an empty CQ receives inline, and the
+ * helper thread takes over when nobody does. One lock serialises the core.
+ */
+#ifndef URXE_VERBS_ENGINE_ENGINE_H
+#define URXE_VERBS_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emu/hca.h"
+#include "net/port.h"
+#include "odp/odp.h"
+#include "verbs/host/options.h"
+
+#define ENGINE_MAX_DEVICES 16
+
+struct engine;
+
+/*
+ * struct engine_device - one HCA
+ * @engine:	where it belongs
+ * @name:	"rxe0"
+ * @ifname:	network interface
+ * @index:	N in uverbsN
+ * @hca:	the core's object
+ */
+struct engine_device {
+	struct engine *engine;
+	char name[16];
+	char ifname[16];
+	unsigned int index;
+	struct emu_hca *hca;
+};
+
+/*
+ * engine_get - the engine of this process, started at the first call (and anew in a child
+ * after fork). NULL with errno when it cannot start; one line on stderr says why.
+ */
+struct engine *engine_get(void);
+/* Does an engine run, or is it being started? */
+bool engine_starts(void);
+/* The engine if it runs, else NULL; starts nothing. */
+struct engine *engine_running(void);
+const struct options *engine_options(const struct engine *e);
+struct odp_domain *engine_odp(struct engine *e);
+struct net_port *engine_port(struct engine *e);
+unsigned int engine_device_count(const struct engine *e);
+struct engine_device *engine_device(struct engine *e, unsigned int index);
+
+/*
+ * engine_lock - exclusive use of the core, with its time set. engine_unlock() lets the
+ * core run: what became ready is transmitted, the helper's timer is set.
+ */
+void engine_lock(struct engine *e);
+void engine_unlock(struct engine *e);
+/* engine_posted - with the lock held: this was a doorbell, see engine_unlock() */
+void engine_posted(struct engine *e);
+/*
+ * engine_settle - with the lock held: send what was held back for a poller's next turn,
+ * before something is taken away that it depends on
+ */
+void engine_settle(struct engine *e);
+/* engine_quiet - with the lock held: this call gave the core nothing to send */
+void engine_quiet(struct engine *e);
+uint64_t engine_now(void);
+
+/*
+ * engine_drive - a poller's turn: receive and run if nobody else does just now. Cheap
+ * when there is nothing.
+ */
+void engine_drive(struct engine *e);
+/*
+ * engine_wait - block until @fd is readable, driving meanwhile; 0, or -EINTR. Used by
+ * reads of completion channels, so that the thread that waits is the thread that
+ * receives.
+ */
+int engine_wait(struct engine *e, int fd);
+/*
+ * engine_expect_sleep - the program armed a CQ: it is about to sleep, so the helper
+ * should listen again at once if it had left the sockets to a polling thread.
+ */
+void engine_expect_sleep(struct engine *e);
+
+/* Rings: @owner of emu_ops.ring_alloc is this */
+struct engine_ring_owner {
+	void *(*alloc)(struct engine_ring_owner *o, size_t bytes, uint64_t *offset);
+	void (*free)(struct engine_ring_owner *o, void *ring, size_t bytes,
+		     uint64_t offset);
+};
+/*
+ * Cookies of CQs, QPs, SRQs are this; event functions are called with the lock held and
+ * must not call the engine.
+ */
+struct engine_event_sink {
+	void (*comp)(struct engine_event_sink *s);
+	void (*async)(struct engine_event_sink *s, enum ibv_event_type type);
+};
+/* Port events go to each registered context. Called with the lock held by the caller. */
+struct engine_port_sink {
+	struct engine_port_sink *next;
+	struct engine_device *dev;
+	void (*async)(struct engine_port_sink *s, enum ibv_event_type type);
+};
+void engine_add_port_sink(struct engine *e, struct engine_port_sink *s);
+void engine_del_port_sink(struct engine *e, struct engine_port_sink *s);
+
+/*
+ * The CM's hooks (the rdma_cm device registers them): MADs from QP1 and a deadline of its own.
+ * All are called with the lock held.
+ */
+struct engine_cm_ops {
+	void (*mad)(struct engine *e, struct engine_device *dev,
+		    const struct net_path *path, uint32_t sqpn, uint32_t qkey,
+		    const uint8_t *mad, uint32_t len);
+	uint64_t (*run)(struct engine *e, uint64_t now); /* returns the next deadline */
+};
+void engine_set_cm(struct engine *e, const struct engine_cm_ops *ops);
+/*
+ * engine_start_cm_by - what each engine of this process calls when it starts, so that a
+ * connection manager can answer from the first MAD on. Called before the first
+ * engine_get(); the engine itself knows no connection manager.
+ */
+void engine_start_cm_by(void (*start)(struct engine *e));
+
+#endif

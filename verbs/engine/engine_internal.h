@@ -1,0 +1,90 @@
+/*
+ * engine_internal.h - the root object, for the engine's own files only.
+ *
+ * engine.c starts and ends it and joins the layers, engine_drive.c has the helper thread
+ * and the waiting, engine_links.c follows the network interfaces.
+ */
+#ifndef URXE_VERBS_ENGINE_ENGINE_INTERNAL_H
+#define URXE_VERBS_ENGINE_ENGINE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "verbs/engine/engine.h"
+
+/*
+ * struct engine - the one root object
+ * @lock:	serialises all of the core: hca, port, cm
+ * @wake_fd:	eventfd that wakes the helper
+ * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
+ * @stats_fd:	readable when `urxe stat` asks, -1 outside of a session
+ * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
+ * @cancel:	cancellation state that the holder of the lock had before
+ * @drives:	turns that threads of the application took; the helper watches it grow
+ * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
+ * @now:	time of the core, set for each hold of the lock (ns)
+ * @posted:	the holder of the lock rang a doorbell
+ * @last_drive:	when a thread of the application last took a turn or posted, while
+ * @yielding (ns)
+ * @quiet:	the holder of the lock gave the core nothing to send
+ * @sent:	a doorbell was served since the last turn of a poller
+ * @last_wait:	when engine_wait() last returned (ns)
+ * @yielding:	the helper has left the sockets to them
+ * @parked:	it sleeps without a limit, because a waiter has slept for long
+ */
+struct engine {
+	pthread_mutex_t lock;
+	struct options opt;
+	struct odp_domain *odp;
+	struct net_port *port;
+	struct engine_device dev[ENGINE_MAX_DEVICES];
+	unsigned int n_dev;
+	const struct engine_cm_ops *cm;
+	struct engine_port_sink *sinks;
+	pthread_t helper;
+	int wake_fd;
+	int link_fd;
+	int stats_fd;
+	_Atomic uint64_t wake_at;
+	_Atomic uint32_t drives;
+	_Atomic uint32_t waiters;
+	uint64_t now;
+	uint64_t last_drive;
+	bool posted;
+	bool quiet;
+	bool sent;
+	int cancel;
+	_Atomic uint64_t last_wait;
+	_Atomic bool yielding;
+	_Atomic bool parked;
+};
+
+/*
+ * The lock alone: neither sets the time nor lets the core run. trylock: true if it was
+ * free
+ */
+void engine_lock_bare(struct engine *e);
+bool engine_trylock_bare(struct engine *e);
+void engine_unlock_bare(struct engine *e);
+/*
+ * engine_run - let the core run after something happened; lock held. The next deadline.
+ */
+uint64_t engine_run(struct engine *e);
+/* engine_receive - take packets and run; lock held. How many packets came. */
+int engine_receive(struct engine *e, int budget, uint64_t *deadline);
+/* engine_set_time - lock held; the time */
+uint64_t engine_set_time(struct engine *e);
+/* engine_wake_before - make sure that the helper runs at @deadline at the latest */
+void engine_wake_before(struct engine *e, uint64_t deadline);
+
+int engine_helper_start(struct engine *e);
+
+/*
+ * engine_links_open - begin to follow the interfaces; engine_links_init reads one of them
+ */
+void engine_links_open(struct engine *e);
+int engine_links_init(struct engine_device *d);
+/* engine_links_changed - @link_fd was readable; lock held */
+void engine_links_changed(struct engine *e);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * options.h - the settings of a run: what `urxe run` parses from its command line and
+ * hands to the preload library in URXE_* environment variables. One table serves both,
+ * the help text and the checks.
+ */
+#ifndef URXE_VERBS_HOST_OPTIONS_H
+#define URXE_VERBS_HOST_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "odp/odp.h"
+
+#define OPTIONS_MAX_DEVICES 16
+
+/*
+ * struct options
+ * @dir:	session directory made by `urxe run`: the generated sysfs tree is in
+ * DIR/sys
+ * @device:	NAME=IFACE pairs; n_devices 0: one per interface that is up, lo first
+ * @backend:	"socket", "uring", or empty
+ * @lanes:	packets within the host may take shared memory
+ * @odp:	fault model, snapshot, latency ... (odp.script points into @odp_script)
+ * @faults:	what is special about the faults of devices, by name; the first @n_faults
+ * @stats:	empty, "text", or "json:FILE"
+ * @pcap, @impair: as given, or empty
+ * @shm_dir:	where the shared table is; empty for /dev/shm
+ */
+struct options {
+	char dir[256];
+	struct {
+		char name[16];
+		char ifname[16];
+	} device[OPTIONS_MAX_DEVICES];
+	unsigned int n_devices;
+	char backend[16];
+	bool lanes;
+	struct odp_config odp;
+	struct odp_fault_rule faults[OPTIONS_MAX_DEVICES];
+	unsigned int n_faults;
+	char odp_script[1024];
+	char stats[256];
+	char pcap[256];
+	char impair[256];
+	char shm_dir[256];
+};
+
+void options_default(struct options *o);
+/*
+ * options_set - one option by name ("device", "odp-model", ...) from text
+ * 0, or -EINVAL with a one-line reason in @err. Unknown names are -ENOENT.
+ */
+int options_set(struct options *o, const char *name, const char *value, char *err,
+		size_t errlen);
+/* options_clear - a repeatable option begins anew: forget what was given before */
+void options_clear(struct options *o, const char *name);
+/* The rule for the faults of a device, or NULL */
+const struct odp_fault_rule *options_faults(const struct options *o, const char *device);
+/* options_from_env - all URXE_* variables of the table; 0 or -EINVAL with @err */
+int options_from_env(struct options *o, char *err, size_t errlen);
+/*
+ * options_to_env - set the variables for the program to be started, unset those of
+ * settings that have their default; file names become absolute. 0 or -errno
+ */
+int options_to_env(const struct options *o);
+
+/*
+ * struct option_desc - a row of the table, as the command line shows it
+ * @name:	"odp-model" for --odp-model; NULL: only the variable exists
+ * @env:	"URXE_ODP_MODEL"
+ * @arg:	what stands for the value in the help text
+ * @implied:	value of the option when it is given without one; NULL: it needs one
+ * @repeat:	may be given more than once; values add up
+ * @help:	lines separated by newlines
+ */
+struct option_desc {
+	const char *name;
+	const char *env;
+	const char *arg;
+	const char *implied;
+	bool repeat;
+	const char *help;
+};
+/* options_desc - row @i, or NULL behind the last */
+const struct option_desc *options_desc(size_t i);
+
+#endif

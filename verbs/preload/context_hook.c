@@ -1,0 +1,420 @@
+/*
+ * context_hook.c - what is put into a context of libibverbs that is ours.
+ *
+ * - poll_cq, start_poll: a thread that polls an empty CQ takes a turn in driving the HCA,
+ * so that a message is received by who waits for it, without a hop between threads;
+ * - advise_mr: librxe has none before rdma-core v60;
+ * - XRC, rereg_mr: librxe has none (xrc.c);
+ * - next_poll: librxe before rdma-core v65 ends the poll itself when the CQ is empty, and
+ *   end_poll, which the program must call then (ibv_start_poll(3)), takes one entry too
+ * many.
+ *
+ * The operations that are wrapped are the provider's, the same for all of its contexts; a
+ * process may hold several providers' libraries (bundles bring their own), so there are a
+ * few places for originals, each with a function of its own that knows it.
+ */
+#include "verbs/preload/context_hook.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "verbs/preload/interpose.h"
+#include "verbs/preload/next_verb.h"
+#include "verbs/preload/xrc.h"
+#include "verbs/uverbs/uverbs.h"
+
+#define PLACES 4
+
+typedef int (*poll_fn)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+typedef struct ibv_cq_ex *(*create_cq_ex_fn)(struct ibv_context *context,
+					     struct ibv_cq_init_attr_ex *attr);
+typedef int (*post_fn)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		       struct ibv_send_wr **bad);
+typedef int (*next_poll_fn)(struct ibv_cq_ex *cq);
+typedef void (*end_poll_fn)(struct ibv_cq_ex *cq);
+typedef int (*start_poll_fn)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+
+static poll_fn poll_orig[PLACES];
+static create_cq_ex_fn create_cq_ex_orig[PLACES];
+static start_poll_fn start_poll_orig[PLACES];
+static next_poll_fn next_poll_orig[PLACES];
+static end_poll_fn end_poll_orig[PLACES];
+static post_fn post_orig[PLACES];
+static xrc_create_qp_ex_fn create_qp_ex_orig[PLACES];
+
+/* The place that holds @fn, or a free one that does from now on; -1: none left */
+static int place_for(void *places, void *fn)
+{
+	void **place = places;
+
+	for (int i = 0; i < PLACES; i++) {
+		void *expected = NULL;
+
+		if (__atomic_compare_exchange_n(&place[i], &expected, fn, 0,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+		    expected == fn)
+			return i;
+	}
+	return -1;
+}
+
+static bool drive(void)
+{
+	struct engine *e = engine_running();
+
+	if (e)
+		engine_drive(e);
+	return e != NULL;
+}
+
+/* Without those that were forgotten with the reset of their QP; how many are left */
+static int drop_forgotten(struct ibv_wc *wc, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].vendor_err == EMU_WC_FORGOTTEN)
+			continue;
+		if (kept != i)
+			wc[kept] = wc[i];
+		kept++;
+	}
+	return kept;
+}
+
+static int poll_kept(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got, kept;
+
+	do {
+		got = orig(cq, n, wc);
+		kept = got > 0 ? drop_forgotten(wc, got) : got;
+	} while (got > 0 && !kept);
+	return kept;
+}
+
+static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = poll_kept(orig, cq, n, wc);
+
+	return got || !drive() ? got : poll_kept(orig, cq, n, wc);
+}
+
+/* The CQ whose poll the provider has ended already in this thread */
+static __thread struct ibv_cq_ex *ended;
+
+static bool is_forgotten(struct ibv_cq_ex *cq)
+{
+	return cq->read_vendor_err && cq->read_vendor_err(cq) == EMU_WC_FORGOTTEN;
+}
+
+static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
+			 struct ibv_poll_cq_attr *attr)
+{
+	int err;
+
+	ended = NULL;
+	err = orig(cq, attr);
+	if (err == ENOENT && drive())
+		err = orig(cq, attr);
+	if (err || !is_forgotten(cq))
+		return err;
+	err = cq->next_poll(cq);
+	if (err)
+		cq->end_poll(cq);
+	return err;
+}
+
+/*
+ * What the provider's next_poll does at the end of a CQ, by place; found out at the first
+ */
+static enum next_poll_kind { NEXT_UNKNOWN, NEXT_GOOD, NEXT_ENDS } next_poll_kind[PLACES];
+
+/* Is the CQ's ring consumed up to the last entry? Nobody may produce meanwhile. */
+static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
+{
+	struct uobject *o = uobject_find(&ctx->objects, UOBJECT_CQ, handle);
+	struct emu_ring_info info = o ? emu_cq_ring(o->cq) : (struct emu_ring_info){0};
+	struct rxe_queue_buf *q = ring_space_at(&ctx->rings, info.offset, info.size);
+
+	return q && q->consumer_index == q->producer_index;
+}
+
+/*
+ * The first end of a CQ: one that ends the poll has consumed the entry that it stood on.
+ */
+static int next_finding_out(int place, struct ibv_cq_ex *cq)
+{
+	struct uverbs_context *ctx = uverbs_lookup(cq->context->cmd_fd);
+	int err;
+
+	if (!ctx)
+		return next_poll_orig[place](cq);
+	engine_lock(ctx->engine);
+	err = next_poll_orig[place](cq);
+	if (err == ENOENT)
+		next_poll_kind[place] =
+		    is_consumed(ctx, cq->handle) ? NEXT_ENDS : NEXT_GOOD;
+	engine_unlock(ctx->engine);
+	vfile_put(&ctx->vf);
+	return err;
+}
+
+static int next_any(int place, struct ibv_cq_ex *cq)
+{
+	int err;
+
+	do {
+		err = next_poll_kind[place] == NEXT_UNKNOWN ? next_finding_out(place, cq)
+							    : next_poll_orig[place](cq);
+	} while (!err && is_forgotten(cq));
+	if (err == ENOENT && next_poll_kind[place] == NEXT_ENDS)
+		ended = cq;
+	return err;
+}
+
+static void end_any(end_poll_fn orig, struct ibv_cq_ex *cq)
+{
+	if (ended == cq)
+		ended = NULL;
+	else
+		orig(cq);
+}
+
+static void hook_cq_ex(struct ibv_cq_ex *cq);
+
+static struct ibv_cq_ex *create_hooked(create_cq_ex_fn orig, struct ibv_context *context,
+				       struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *cq = orig(context, attr);
+
+	if (cq && cq->start_poll)
+		hook_cq_ex(cq);
+	return cq;
+}
+
+static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad)
+{
+	return qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_send(qp, wr, bad)
+					       : orig(qp, wr, bad);
+}
+
+static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context *context,
+				    struct ibv_qp_init_attr_ex *attr)
+{
+	switch (attr->qp_type) {
+	case IBV_QPT_XRC_RECV:
+		return xrc_create_target(orig, context, attr);
+	case IBV_QPT_XRC_SEND:
+		return xrc_create_initiator(orig, context, attr);
+	default:
+		return orig(context, attr);
+	}
+}
+
+#define PLACE(i)                                                                         \
+	static int poll_##i(struct ibv_cq *cq, int n, struct ibv_wc *wc)                 \
+	{                                                                                \
+		return poll_driving(poll_orig[i], cq, n, wc);                            \
+	}                                                                                \
+	static int start_poll_##i(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)   \
+	{                                                                                \
+		return start_driving(start_poll_orig[i], cq, attr);                      \
+	}                                                                                \
+	static int next_poll_##i(struct ibv_cq_ex *cq)                                   \
+	{                                                                                \
+		return next_any(i, cq);                                                  \
+	}                                                                                \
+	static void end_poll_##i(struct ibv_cq_ex *cq)                                   \
+	{                                                                                \
+		end_any(end_poll_orig[i], cq);                                           \
+	}                                                                                \
+	static struct ibv_cq_ex *create_cq_ex_##i(struct ibv_context *context,           \
+						  struct ibv_cq_init_attr_ex *attr)      \
+	{                                                                                \
+		return create_hooked(create_cq_ex_orig[i], context, attr);               \
+	}                                                                                \
+	static int post_##i(struct ibv_qp *qp, struct ibv_send_wr *wr,                   \
+			    struct ibv_send_wr **bad)                                    \
+	{                                                                                \
+		return post_any(post_orig[i], qp, wr, bad);                              \
+	}                                                                                \
+	static struct ibv_qp *create_qp_ex_##i(struct ibv_context *context,              \
+					       struct ibv_qp_init_attr_ex *attr)         \
+	{                                                                                \
+		return create_qp_any(create_qp_ex_orig[i], context, attr);               \
+	}                                                                                \
+	static struct ibv_qp *open_qp_##i(struct ibv_context *context,                   \
+					  struct ibv_qp_open_attr *attr)                 \
+	{                                                                                \
+		return xrc_open_target(create_qp_ex_orig[i], context, attr);             \
+	}
+
+PLACE(0)
+PLACE(1)
+PLACE(2)
+PLACE(3)
+
+static const poll_fn poll_hooked[PLACES] = {poll_0, poll_1, poll_2, poll_3};
+static const start_poll_fn start_poll_hooked[PLACES] = {start_poll_0, start_poll_1,
+							start_poll_2, start_poll_3};
+static const next_poll_fn next_poll_hooked[PLACES] = {next_poll_0, next_poll_1,
+						      next_poll_2, next_poll_3};
+static const end_poll_fn end_poll_hooked[PLACES] = {end_poll_0, end_poll_1, end_poll_2,
+						    end_poll_3};
+static const create_cq_ex_fn create_cq_ex_hooked[PLACES] = {
+    create_cq_ex_0, create_cq_ex_1, create_cq_ex_2, create_cq_ex_3};
+
+static const post_fn post_hooked[PLACES] = {post_0, post_1, post_2, post_3};
+static const xrc_create_qp_ex_fn create_qp_ex_hooked[PLACES] = {
+    create_qp_ex_0, create_qp_ex_1, create_qp_ex_2, create_qp_ex_3};
+static struct ibv_qp *(*const open_qp_hooked[PLACES])(struct ibv_context *,
+						      struct ibv_qp_open_attr *) = {
+    open_qp_0, open_qp_1, open_qp_2, open_qp_3};
+
+static void hook_cq_ex(struct ibv_cq_ex *cq)
+{
+	int i = place_for(start_poll_orig, (void *)cq->start_poll);
+	int j = place_for(next_poll_orig, (void *)cq->next_poll);
+	int k = place_for(end_poll_orig, (void *)cq->end_poll);
+
+	if (i < 0 || j < 0 || k < 0)
+		return;
+	cq->start_poll = start_poll_hooked[i];
+	cq->next_poll = next_poll_hooked[j];
+	cq->end_poll = end_poll_hooked[k];
+}
+
+static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		     struct ibv_sge *sges, uint32_t n)
+{
+	struct uverbs_context *ctx = uverbs_lookup(pd->context->cmd_fd);
+	int err = EOPNOTSUPP;
+
+	if (ctx) {
+		err = -uverbs_advise_mr(ctx, pd->handle, advice, flags, sges, n);
+		vfile_put(&ctx->vf);
+	}
+	if (err)
+		errno = err;
+	return err;
+}
+
+/* Has the verbs_context that @vctx is the member at @offset? New ones come at the top. */
+static bool has_member(const struct verbs_context *vctx, size_t offset)
+{
+	return vctx->sz >= sizeof(*vctx) - offset;
+}
+
+static void hook_extended(struct verbs_context *vctx)
+{
+	int i;
+
+	if (has_member(vctx, offsetof(struct verbs_context, advise_mr)))
+		vctx->advise_mr = advise_mr;
+	if (has_member(vctx, offsetof(struct verbs_context, create_cq_ex)) &&
+	    vctx->create_cq_ex) {
+		i = place_for(create_cq_ex_orig, (void *)vctx->create_cq_ex);
+		if (i >= 0)
+			vctx->create_cq_ex = create_cq_ex_hooked[i];
+	}
+}
+
+/* All of XRC or nothing: a part of it would only mislead. */
+static void hook_xrc(struct verbs_context *vctx)
+{
+	struct ibv_context *context = &vctx->context;
+	int i, j;
+
+	if (!vctx->create_qp_ex || !vctx->create_srq_ex)
+		return;
+	i = place_for(create_qp_ex_orig, (void *)vctx->create_qp_ex);
+	j = place_for(post_orig, (void *)context->ops.post_send);
+	if (i < 0 || j < 0)
+		return;
+	vctx->create_qp_ex = create_qp_ex_hooked[i];
+	vctx->open_qp = open_qp_hooked[i];
+	context->ops.post_send = post_hooked[j];
+	vctx->open_xrcd = xrc_open_xrcd;
+	vctx->close_xrcd = xrc_close_xrcd;
+	vctx->get_srq_num = xrc_get_srq_num;
+}
+
+void context_hook(struct ibv_context *context)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	struct verbs_context *vctx;
+	int i;
+
+	if (!ctx)
+		return;
+	vfile_put(&ctx->vf);
+	i = place_for(poll_orig, (void *)context->ops.poll_cq);
+	if (i >= 0)
+		context->ops.poll_cq = poll_hooked[i];
+	vctx = verbs_get_ctx(context);
+	if (!vctx)
+		return;
+	hook_extended(vctx);
+	if (has_member(vctx, offsetof(struct verbs_context, open_qp)))
+		hook_xrc(vctx);
+}
+
+#undef ibv_open_device
+INTERPOSE struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *(*next)(struct ibv_device *) = next_verb("ibv_open_device");
+	struct ibv_context *context = next ? next(device) : NULL;
+
+	if (context)
+		context_hook(context);
+	return context;
+}
+
+INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct ibv_context *(*next)(int) = next_verb("ibv_import_device");
+	struct ibv_context *context = next ? next(cmd_fd) : NULL;
+
+	if (context)
+		context_hook(context);
+	return context;
+}
+
+/*
+ * Memory that is registered again would need what only libibverbs can do if fork is safe.
+ */
+static bool fork_matters(int flags)
+{
+	enum ibv_fork_status (*status)(void) = next_verb("ibv_is_fork_initialized");
+
+	return flags & IBV_REREG_MR_CHANGE_TRANSLATION && status &&
+	       status() == IBV_FORK_ENABLED;
+}
+
+INTERPOSE int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+			   size_t length, int access)
+{
+	int (*next)(struct ibv_mr *, int, struct ibv_pd *, void *, size_t, int) =
+	    next_verb("ibv_rereg_mr");
+	struct uverbs_context *ctx = uverbs_lookup(mr->context->cmd_fd);
+	int err;
+
+	if (ctx)
+		vfile_put(&ctx->vf);
+	if (!ctx || fork_matters(flags))
+		return next ? next(mr, flags, pd, addr, length, access)
+			    : IBV_REREG_MR_ERR_CMD;
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
+	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)) ||
+	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	err = xrc_rereg_mr(mr, flags, pd, addr, length, access);
+	if (!err)
+		return 0;
+	errno = err;
+	return IBV_REREG_MR_ERR_CMD;
+}

@@ -1,0 +1,394 @@
+/*
+ * interpose_memory.c - what the program does to its address space.
+ *
+ * The page tables of on-demand MRs must forget a page whose mapping changed. The kernel
+ * tells by userfaultfd, but then the program waits until the monitor has read the event;
+ * so the range is taken out of the userfaultfd before the real call, where possible, and
+ * the tables are told here (odp_change_begin() and _end()). mprotect(2) and files that
+ * shrink make no event: the tables are told of them in any case, and of everything where
+ * there is no userfaultfd. The tables are told after the real call: if the HCA touches
+ * the page in between, its guarded copy faults and that is an invalidation as well; the
+ * other way round it could fault the page in again and keep the entry over the change.
+ */
+#undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/falloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verbs/engine/engine.h"
+#include "verbs/preload/interpose.h"
+
+/* Linux 5.4, 5.7, 5.18, 6.13 */
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+#define INVALIDATING_FALLOC                                                              \
+	(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE |        \
+	 FALLOC_FL_INSERT_RANGE)
+
+/* The page tables, NULL if there are none */
+EARLY static struct odp_domain *domain(void)
+{
+	struct engine *e = engine_running();
+
+	return e ? engine_odp(e) : NULL;
+}
+
+/* The errno of the real call survives. */
+EARLY static void invalidate(struct odp_domain *dom, const void *addr, size_t len)
+{
+	int err = errno;
+
+	if (dom)
+		odp_invalidate(dom, (uintptr_t)addr, len);
+	errno = err;
+}
+
+EARLY static size_t whole_pages(size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (len + page - 1) & ~(page - 1);
+}
+
+/*
+ * struct change - of a range that the kernel could tell of
+ * @dom:	NULL: there are no page tables
+ * @released:	it will not, see odp_change_begin()
+ */
+struct change {
+	struct odp_domain *dom;
+	uintptr_t addr;
+	size_t len;
+	bool released;
+};
+
+EARLY static struct change change_begin(const void *addr, size_t len)
+{
+	struct engine *e = engine_running();
+	struct change c = {.addr = (uintptr_t)addr, .len = whole_pages(len)};
+	int err = errno;
+
+	if (e) {
+		c.dom = engine_odp(e);
+		c.released = odp_change_begin(c.dom, c.addr, c.len);
+	}
+	errno = err;
+	return c;
+}
+
+/* @done: the range is not what it was; @remains: it is mapped still */
+EARLY static void change_end(const struct change *c, bool done, bool remains)
+{
+	int err = errno;
+
+	if (c->released)
+		odp_change_end(c->dom, c->addr, c->len, remains);
+	else if (c->dom && done && odp_domain_blind(c->dom))
+		odp_invalidate(c->dom, c->addr, c->len);
+	errno = err;
+}
+
+INTERPOSE int munmap(void *addr, size_t len)
+{
+	struct change c = change_begin(addr, len);
+	int err = REAL(munmap)(addr, len);
+
+	change_end(&c, !err, err);
+	return err;
+}
+
+/*
+ * What takes the place of watched memory is watched at once: so it becomes one mapping
+ * with its neighbours where it would have without us, and mremap(2) can move it with
+ * them.
+ */
+INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	void *p = REAL(mmap)(addr, len, prot, flags, fd, offset);
+
+	change_end(&c, p != MAP_FAILED, true);
+	return p;
+}
+
+INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
+		       off64_t offset)
+{
+	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	void *p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
+
+	change_end(&c, p != MAP_FAILED, true);
+	return p;
+}
+
+/* In place: only a tail can go */
+EARLY static void *resize(void *old, size_t old_len, size_t len)
+{
+	size_t kept = whole_pages(len), had = whole_pages(old_len);
+	struct change c =
+	    change_begin((char *)old + kept, kept < had && kept ? had - kept : 0);
+	void *p = REAL(mremap)(old, old_len, len, 0, NULL);
+
+	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
+	return p;
+}
+
+/*
+ * What can stay where it is does: that is how mremap(2) has it, and only what moves is to
+ * be forgotten.
+ */
+INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
+{
+	bool fixed = flags & MREMAP_FIXED;
+	struct change from, target;
+	void *to = NULL, *p;
+	va_list ap;
+
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) { /* an address, or a hint */
+		va_start(ap, flags);
+		to = va_arg(ap, void *);
+		va_end(ap);
+	}
+	if (domain() && old_len && !(flags & ~MREMAP_MAYMOVE)) {
+		p = resize(old, old_len, len);
+		if (p != MAP_FAILED || errno != ENOMEM || !flags)
+			return p;
+	}
+	from = change_begin(old, old_len);
+	target = change_begin(to, fixed ? len : 0);
+	p = REAL(mremap)(old, old_len, len, flags, to);
+	change_end(&from, p != MAP_FAILED && p != old,
+		   p == MAP_FAILED || p == old || flags & MREMAP_DONTUNMAP);
+	change_end(&target, p != MAP_FAILED, p == MAP_FAILED);
+	return p;
+}
+
+/* The contents go, and userfaultfd tells of it; madvise(2) */
+EARLY static bool discards(int advice)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+	case MADV_REMOVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+INTERPOSE int madvise(void *addr, size_t len, int advice)
+{
+	struct change c = change_begin(addr, discards(advice) ? len : 0);
+	int err = REAL(madvise)(addr, len, advice);
+
+	change_end(&c, false, true);
+	/*
+	 * The event comes before the kernel discards, so a racing fault may slip in.
+	 * There is none at all for the other two.
+	 */
+	if (!err &&
+	    (discards(advice) || advice == MADV_PAGEOUT || advice == MADV_GUARD_INSTALL))
+		invalidate(domain(), addr, len);
+	return err;
+}
+
+/* glibc's POSIX_MADV_DONTNEED does nothing: there is nothing to interpose. */
+
+INTERPOSE int mprotect(void *addr, size_t len, int prot)
+{
+	int err = REAL(mprotect)(addr, len, prot);
+
+	if (!err)
+		invalidate(domain(), addr, len);
+	return err;
+}
+
+INTERPOSE int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
+{
+	int err = REAL(pkey_mprotect)(addr, len, prot, pkey);
+
+	if (!err)
+		invalidate(domain(), addr, len);
+	return err;
+}
+
+/* --- files under mappings --------------------------------------------------------- */
+
+/* struct mapping - a line of /proc/self/maps; proc(5) */
+struct mapping {
+	unsigned long start, end, offset, inode;
+};
+
+/* The next one that can be read; false at the end */
+static bool next_mapping(FILE *f, struct mapping *m)
+{
+	char line[512];
+
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &m->start, &m->end,
+			   &m->offset, &m->inode) == 4)
+			return true;
+	return false;
+}
+
+/*
+ * The content of a file from byte @from on is gone: what is mapped of it?
+ * Over-invalidation costs a fault, so the inode number alone decides (maps and stat
+ * disagree about the device on some file systems).
+ */
+static void invalidate_inode(struct odp_domain *dom, ino_t inode, off64_t from)
+{
+	struct mapping m;
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	while (f && next_mapping(f, &m)) {
+		if (m.inode != inode ||
+		    m.offset + (m.end - m.start) <= (unsigned long)from)
+			continue;
+		if (m.offset < (unsigned long)from)
+			m.start += (unsigned long)from - m.offset;
+		invalidate(dom, (void *)m.start, m.end - m.start);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void invalidate_file(struct odp_domain *dom, int fd, off64_t from)
+{
+	struct stat st;
+	int err = errno;
+
+	if (dom && !fstat(fd, &st))
+		invalidate_inode(dom, st.st_ino, from);
+	errno = err;
+}
+
+static void invalidate_path(struct odp_domain *dom, const char *path, off64_t from)
+{
+	struct stat st;
+	int err = errno;
+
+	if (dom && !stat(path, &st))
+		invalidate_inode(dom, st.st_ino, from);
+	errno = err;
+}
+
+INTERPOSE int truncate(const char *path, off_t len)
+{
+	int err = REAL(truncate)(path, len);
+
+	if (!err)
+		invalidate_path(domain(), path, len);
+	return err;
+}
+
+INTERPOSE int truncate64(const char *path, off64_t len)
+{
+	int err = REAL(truncate64)(path, len);
+
+	if (!err)
+		invalidate_path(domain(), path, len);
+	return err;
+}
+
+INTERPOSE int ftruncate(int fd, off_t len)
+{
+	int err = REAL(ftruncate)(fd, len);
+
+	if (!err)
+		invalidate_file(domain(), fd, len);
+	return err;
+}
+
+INTERPOSE int ftruncate64(int fd, off64_t len)
+{
+	int err = REAL(ftruncate64)(fd, len);
+
+	if (!err)
+		invalidate_file(domain(), fd, len);
+	return err;
+}
+
+INTERPOSE int fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	int err = REAL(fallocate)(fd, mode, offset, len);
+
+	if (!err && mode & INVALIDATING_FALLOC)
+		invalidate_file(domain(), fd, offset);
+	return err;
+}
+
+INTERPOSE int fallocate64(int fd, int mode, off64_t offset, off64_t len)
+{
+	int err = REAL(fallocate64)(fd, mode, offset, len);
+
+	if (!err && mode & INVALIDATING_FALLOC)
+		invalidate_file(domain(), fd, offset);
+	return err;
+}
+
+/* --- System V shared memory, of which the kernel sends no event ------------------- */
+
+/* The length of the segment that is attached at @addr, as far as it is still in one piece */
+static size_t attached(const void *addr)
+{
+	struct mapping m;
+	size_t len = 0;
+	FILE *f = domain() ? fopen("/proc/self/maps", "re") : NULL;
+
+	while (f && !len && next_mapping(f, &m))
+		if (m.start == (unsigned long)addr)
+			len = m.end - m.start;
+	if (f)
+		fclose(f);
+	return len;
+}
+
+INTERPOSE int shmdt(const void *addr)
+{
+	size_t len = attached(addr);
+	struct change c = change_begin(addr, len);
+	int err = REAL(shmdt)(addr);
+
+	change_end(&c, !err, err);
+	if (!err)
+		invalidate(domain(), addr, len);
+	return err;
+}
+
+/* With SHM_REMAP it takes the place of what was there. */
+INTERPOSE void *shmat(int id, const void *addr, int flags)
+{
+	struct shmid_ds seg = {0};
+	struct change c;
+	void *p;
+
+	if (flags & SHM_REMAP && domain() && shmctl(id, IPC_STAT, &seg))
+		seg.shm_segsz = 0;
+	c = change_begin(addr, seg.shm_segsz);
+	p = REAL(shmat)(id, addr, flags);
+	change_end(&c, p != (void *)-1, true);
+	if (p != (void *)-1 && seg.shm_segsz)
+		invalidate(domain(), p, seg.shm_segsz);
+	return p;
+}

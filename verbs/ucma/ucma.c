@@ -1,0 +1,1155 @@
+/*
+ * ucma.c - the rdma_cm character device, as <rdma/rdma_user_cm.h> describes it (ABI 4).
+ *
+ * Theory of operation
+ *
+ * Each open gives an event channel (struct ucma_file). Its descriptor is an eventfd that
+ * is readable while events are queued; commands are written to it. A command is a header
+ * and a structure, its answer goes to an address in that structure. Everything the
+ * application hands over is copied with the guard (odp/guard.h): a bad pointer is EFAULT,
+ * never a signal.
+ *
+ * One lock, the engine's, covers all channels and identifiers. Only GET_EVENT waits,
+ * without it.
+ *
+ * Handles are small numbers shared by all channels of the process, as in the kernel: that
+ * of another channel is EINVAL, one that does not exist ENOENT.
+ *
+ * Owns: channels, events, handles. Must not know: what commands mean (ucma_id.c,
+ * ucma_peer.c).
+ */
+#include "verbs/ucma/ucma.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "odp/guard.h"
+#include "verbs/engine/event_channel.h"
+#include "verbs/host/libc.h"
+#include "verbs/host/paths.h"
+#include "verbs/ucma/ucma_internal.h"
+
+#define QP1_QKEY     0x80010000u /* IBTA 3.5.3 */
+#define TABLE_MIN    16
+#define CMD_MAX	     1024 /* more than any command */
+#define OPTLEN_MAX   4096
+#define PATH_PRIMARY (IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL)
+
+/* --- handles ---------------------------------------------------------------------- */
+
+int ucma_table_add(struct ucma_table *t, void *obj, uint32_t *handle)
+{
+	uint32_t i = t->lowest;
+
+	while (i < t->room && t->entry[i])
+		i++;
+	if (i == t->room) {
+		uint32_t room = t->room ? t->room * 2 : TABLE_MIN;
+		void **e = realloc(t->entry, room * sizeof(*e));
+
+		if (!e)
+			return -ENOMEM;
+		memset(e + t->room, 0, (room - t->room) * sizeof(*e));
+		t->entry = e;
+		t->room = room;
+	}
+	t->entry[i] = obj;
+	t->lowest = i + 1;
+	*handle = i;
+	return 0;
+}
+
+void *ucma_table_get(const struct ucma_table *t, uint32_t handle)
+{
+	return handle < t->room ? t->entry[handle] : NULL;
+}
+
+void ucma_table_del(struct ucma_table *t, uint32_t handle)
+{
+	t->entry[handle] = NULL;
+	if (handle < t->lowest)
+		t->lowest = handle;
+}
+
+/* --- events ----------------------------------------------------------------------- */
+
+static void signal_events(struct ucma_file *f)
+{
+	const uint64_t one = 1;
+
+	if (REAL(write)(f->efd, &one, sizeof(one)) < 0)
+		return; /* the counter is not 0: it is readable anyhow */
+}
+
+/* The queue is empty: not readable any more, even if the program raised the counter. */
+static void unsignal_events(struct ucma_file *f)
+{
+	struct pollfd p = {.fd = f->efd, .events = POLLIN};
+	uint64_t v;
+
+	if (REAL(poll)(&p, 1, 0) > 0 && REAL(read)(f->efd, &v, sizeof(v)) < 0)
+		return;
+}
+
+static void queue_event(struct ucma_file *f, struct ucma_event *ev)
+{
+	bool first = !f->events;
+
+	ev->next = NULL;
+	*f->events_end = ev;
+	f->events_end = &ev->next;
+	if (first)
+		signal_events(f);
+}
+
+struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int status)
+{
+	struct ucma_event *ev;
+
+	/* Until the application has accepted, it does not know the identifier. */
+	if (!id->uid)
+		return NULL;
+	ev = calloc(1, sizeof(*ev));
+	if (!ev)
+		return NULL;
+	ev->id = id;
+	ev->resp.uid = id->uid;
+	ev->resp.id = id->handle;
+	ev->resp.event = type;
+	ev->resp.status = (uint32_t)status;
+	queue_event(id->file, ev);
+	return ev;
+}
+
+/* Take out the events that @match says, into a list. */
+static struct ucma_event *
+take_events(struct ucma_file *f,
+	    bool (*match)(const struct ucma_event *ev, const void *arg), const void *arg)
+{
+	struct ucma_event **p = &f->events, *taken = NULL, **end = &taken, *ev;
+
+	while ((ev = *p)) {
+		if (!match(ev, arg)) {
+			p = &ev->next;
+			continue;
+		}
+		*p = ev->next;
+		ev->next = NULL;
+		*end = ev;
+		end = &ev->next;
+	}
+	f->events_end = p;
+	if (!f->events && taken)
+		unsignal_events(f);
+	return taken;
+}
+
+static bool about_id(const struct ucma_event *ev, const void *id)
+{
+	return ev->id == id || ev->conn == id;
+}
+
+static bool about_mc(const struct ucma_event *ev, const void *mc)
+{
+	return ev->mc == mc;
+}
+
+/* Destroy @id and what is queued of it; how many events were reported */
+static uint32_t drop_id(struct ucma_id *id)
+{
+	struct ucma_event *ev = take_events(id->file, about_id, id), *next;
+
+	for (; ev; ev = next) {
+		next = ev->next;
+		/* Requests that the application never saw end with their listener. */
+		if (ev->conn && ev->conn != id)
+			ucma_id_destroy(ev->conn);
+		free(ev);
+	}
+	return ucma_id_destroy(id);
+}
+
+/* --- the application's memory ----------------------------------------------------- */
+
+/*
+ * struct call - a command
+ * @in:		the structure behind the header, zero behind @in_len
+ * @out_len:	room for the answer
+ */
+struct call {
+	struct ucma_file *f;
+	union {
+		uint8_t in[CMD_MAX];
+		struct rdma_ucm_create_id create_id;
+		struct ucma_write_event write_event;
+		struct rdma_ucm_destroy_id destroy_id;
+		struct rdma_ucm_bind_ip bind_ip;
+		struct rdma_ucm_bind bind;
+		struct rdma_ucm_resolve_ip resolve_ip;
+		struct rdma_ucm_resolve_addr resolve_addr;
+		struct rdma_ucm_resolve_route resolve_route;
+		struct rdma_ucm_query query;
+		struct rdma_ucm_connect connect;
+		struct rdma_ucm_listen listen;
+		struct rdma_ucm_accept accept;
+		struct rdma_ucm_reject reject;
+		struct rdma_ucm_disconnect disconnect;
+		struct rdma_ucm_init_qp_attr init_qp_attr;
+		struct rdma_ucm_notify notify;
+		struct rdma_ucm_join_ip_mcast join_ip;
+		struct rdma_ucm_join_mcast join;
+		struct rdma_ucm_get_event get_event;
+		struct rdma_ucm_set_option set_option;
+		struct rdma_ucm_migrate_id migrate;
+	};
+	uint32_t in_len;
+	uint32_t out_len;
+};
+
+/* The first bytes of the answer, as many as there is room for */
+static int respond(const struct call *c, uint64_t to, const void *resp, size_t len)
+{
+	size_t n = c->out_len < len ? c->out_len : len;
+
+	return guard_copy((void *)(uintptr_t)to, resp, n);
+}
+
+/* An identifier of this channel. 0, -ENOENT, -EINVAL */
+static int get_id(const struct call *c, uint32_t handle, struct ucma_id **out)
+{
+	struct ucma_id *id = ucma_table_get(&c->f->u->ids, handle);
+
+	if (!id)
+		return -ENOENT;
+	if (id->file != c->f)
+		return -EINVAL;
+	*out = id;
+	return 0;
+}
+
+static void copy_addr(union ucma_addr *to, const void *from, size_t len)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, len < sizeof(*to) ? len : sizeof(*to));
+}
+
+/* --- commands: identifiers -------------------------------------------------------- */
+
+static int qp_type_of(const struct rdma_ucm_create_id *cmd, uint8_t *type)
+{
+	switch (cmd->ps) {
+	case RDMA_PS_TCP:
+		*type = IBV_QPT_RC;
+		return 0;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		*type = IBV_QPT_UD;
+		return 0;
+	case RDMA_PS_IB:
+		*type = cmd->qp_type;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int cmd_create_id(struct call *c)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct ucma_id *id;
+	uint8_t type;
+	int ret;
+
+	if (c->out_len < sizeof(resp))
+		return -ENOSPC;
+	ret = qp_type_of(&c->create_id, &type);
+	if (ret)
+		return ret;
+	id = ucma_id_new(c->f, c->create_id.ps, type);
+	if (!id)
+		return -ENOMEM;
+	id->uid = c->create_id.uid;
+	resp.id = id->handle;
+	ret = respond(c, c->create_id.response, &resp, sizeof(resp));
+	if (ret)
+		drop_id(id);
+	return ret;
+}
+
+static int cmd_destroy_id(struct call *c)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct ucma_id *id;
+	int ret;
+
+	if (c->out_len < sizeof(resp))
+		return -ENOSPC;
+	ret = get_id(c, c->destroy_id.id, &id);
+	if (ret)
+		return ret;
+	resp.events_reported = drop_id(id);
+	return respond(c, c->destroy_id.response, &resp, sizeof(resp));
+}
+
+static int bind_common(struct call *c, uint32_t handle, const union ucma_addr *addr)
+{
+	struct ucma_id *id;
+	int ret = get_id(c, handle, &id);
+
+	return ret ? ret : ucma_bind(id, addr);
+}
+
+/*
+ * The old commands carry sockaddr_in6, which may hold a sockaddr_in, but no sockaddr_ib.
+ */
+static bool small_addr(const union ucma_addr *a)
+{
+	return a->sa.sa_family == AF_INET || a->sa.sa_family == AF_INET6;
+}
+
+static int cmd_bind_ip(struct call *c)
+{
+	union ucma_addr addr;
+
+	copy_addr(&addr, &c->bind_ip.addr, sizeof(c->bind_ip.addr));
+	if (!small_addr(&addr))
+		return -EINVAL;
+	return bind_common(c, c->bind_ip.id, &addr);
+}
+
+static int cmd_bind(struct call *c)
+{
+	union ucma_addr addr;
+
+	copy_addr(&addr, &c->bind.addr, sizeof(c->bind.addr));
+	if (c->bind.reserved || !c->bind.addr_size ||
+	    c->bind.addr_size != ucma_addr_size(&addr))
+		return -EINVAL;
+	return bind_common(c, c->bind.id, &addr);
+}
+
+static int cmd_resolve_ip(struct call *c)
+{
+	union ucma_addr src, dst;
+	struct ucma_id *id;
+	int ret;
+
+	copy_addr(&src, &c->resolve_ip.src_addr, sizeof(c->resolve_ip.src_addr));
+	copy_addr(&dst, &c->resolve_ip.dst_addr, sizeof(c->resolve_ip.dst_addr));
+	if ((src.sa.sa_family && !small_addr(&src)) || !small_addr(&dst))
+		return -EINVAL;
+	ret = get_id(c, c->resolve_ip.id, &id);
+	return ret ? ret : ucma_resolve_addr(id, &src, &dst);
+}
+
+static int cmd_resolve_addr(struct call *c)
+{
+	const struct rdma_ucm_resolve_addr *cmd = &c->resolve_addr;
+	union ucma_addr src, dst;
+	struct ucma_id *id;
+	int ret;
+
+	copy_addr(&src, &cmd->src_addr, sizeof(cmd->src_addr));
+	copy_addr(&dst, &cmd->dst_addr, sizeof(cmd->dst_addr));
+	if (cmd->reserved || (cmd->src_size && cmd->src_size != ucma_addr_size(&src)) ||
+	    !cmd->dst_size || cmd->dst_size != ucma_addr_size(&dst))
+		return -EINVAL;
+	ret = get_id(c, cmd->id, &id);
+	return ret ? ret : ucma_resolve_addr(id, cmd->src_size ? &src : NULL, &dst);
+}
+
+static int cmd_resolve_route(struct call *c)
+{
+	struct ucma_id *id;
+	int ret = get_id(c, c->resolve_route.id, &id);
+
+	return ret ? ret : ucma_resolve_route(id);
+}
+
+static int cmd_listen(struct call *c)
+{
+	struct ucma_id *id;
+	int ret = get_id(c, c->listen.id, &id);
+
+	return ret ? ret : ucma_listen(id, (int)c->listen.backlog);
+}
+
+/* --- commands: queries ------------------------------------------------------------ */
+
+static uint64_t guid_of(const struct engine_device *dev)
+{
+	struct ibv_device_attr_ex attr;
+
+	emu_query_device(dev->hca, &attr);
+	return attr.orig_attr.node_guid;
+}
+
+static void fill_path_rec(const struct ucma_id *id, struct ib_user_path_rec *r)
+{
+	memcpy(r->dgid, id->dgid.b, 16);
+	memcpy(r->sgid, id->sgid.b, 16);
+	r->pkey = htobe16(UCMA_PKEY);
+	if (!id->num_paths)
+		return;
+	r->flow_label = htobe32(id->path.flow);
+	r->reversible = 1;
+	r->mtu = id->path.mtu;
+	r->hop_limit = id->path.hop_limit;
+	r->traffic_class = id->path.tclass;
+	r->mtu_selector = 2; /* exactly */
+	r->rate_selector = 2;
+	r->packet_life_time_selector = 2;
+	r->packet_life_time = id->path.lifetime;
+}
+
+static int cmd_query_route(struct call *c)
+{
+	struct rdma_ucm_query_route_resp resp = {0};
+	struct ucma_id *id;
+	int ret;
+
+	if (c->out_len < offsetof(struct rdma_ucm_query_route_resp, ibdev_index))
+		return -ENOSPC;
+	ret = get_id(c, c->query.id, &id);
+	if (ret)
+		return ret;
+	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
+	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
+	if (id->dev) {
+		resp.node_guid = guid_of(id->dev);
+		resp.port_num = EMU_PORT;
+		resp.ibdev_index = id->dev->index;
+		resp.num_paths = id->num_paths;
+		fill_path_rec(id, &resp.ib_route[0]);
+	}
+	return respond(c, c->query.response, &resp, sizeof(resp));
+}
+
+static void fill_device(const struct ucma_id *id, struct rdma_ucm_query_addr_resp *resp)
+{
+	if (!id->dev)
+		return;
+	resp->node_guid = guid_of(id->dev);
+	resp->port_num = EMU_PORT;
+	resp->pkey = htobe16(UCMA_PKEY);
+	resp->ibdev_index = id->dev->index;
+}
+
+static int query_addr(struct call *c, const struct ucma_id *id)
+{
+	struct rdma_ucm_query_addr_resp resp = {0};
+
+	if (c->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	resp.src_size = (uint16_t)ucma_addr_size(&id->src);
+	memcpy(&resp.src_addr, &id->src, resp.src_size);
+	resp.dst_size = (uint16_t)ucma_addr_size(&id->dst);
+	memcpy(&resp.dst_addr, &id->dst, resp.dst_size);
+	fill_device(id, &resp);
+	return respond(c, c->query.response, &resp, sizeof(resp));
+}
+
+static void fill_gid(const struct ucma_id *id, const union ucma_addr *a,
+		     const struct net_ip *gid, void *to)
+{
+	struct ucma_sockaddr_ib ib = {.family = UCMA_AF_IB};
+
+	if (a->sa.sa_family == UCMA_AF_IB) {
+		memcpy(to, &a->ib, sizeof(ib));
+		return;
+	}
+	if (id->dev) {
+		ib.pkey_be = htobe16(UCMA_PKEY);
+		ib.addr = *gid;
+	}
+	ib.sid_be = htobe64(cm_service_id(id->ps, ucma_addr_port(a)));
+	memcpy(to, &ib, sizeof(ib));
+}
+
+static int query_gid(struct call *c, const struct ucma_id *id)
+{
+	struct rdma_ucm_query_addr_resp resp = {0};
+
+	if (c->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	resp.src_size = resp.dst_size = sizeof(struct ucma_sockaddr_ib);
+	fill_gid(id, &id->src, &id->sgid, &resp.src_addr);
+	fill_gid(id, &id->dst, &id->dgid, &resp.dst_addr);
+	fill_device(id, &resp);
+	return respond(c, c->query.response, &resp, sizeof(resp));
+}
+
+/* A path record as the subnet administrator packs it (IBTA 15.2.5.16): 64 bytes */
+static void pack_path(const struct ucma_id *id, uint8_t *p)
+{
+	uint64_t sid = htobe64(cm_service_id(id->ps, ucma_addr_port(&id->dst)));
+	uint32_t flow = htobe32(id->path.flow << 8 | id->path.hop_limit);
+
+	memcpy(p, &sid, 8);
+	memcpy(p + 8, id->dgid.b, 16);
+	memcpy(p + 24, id->sgid.b, 16);
+	memcpy(p + 44, &flow, 4);
+	p[48] = id->path.tclass;
+	p[49] = 0x80;	      /* reversible */
+	p[50] = p[51] = 0xff; /* P_Key */
+	p[54] = (uint8_t)(2 << 6 | id->path.mtu);
+	p[55] = 2 << 6;
+	p[56] = (uint8_t)(2 << 6 | id->path.lifetime);
+}
+
+static int query_path(struct call *c, const struct ucma_id *id)
+{
+	struct {
+		struct rdma_ucm_query_path_resp head;
+		struct ib_path_rec_data path;
+	} resp = {0};
+	size_t len = sizeof(resp.head);
+
+	if (c->out_len < sizeof(resp.head))
+		return -ENOSPC;
+	resp.head.num_paths = id->num_paths;
+	if (id->num_paths && c->out_len >= sizeof(resp)) {
+		resp.path.flags = PATH_PRIMARY;
+		pack_path(id, (uint8_t *)resp.path.path_rec);
+		len = sizeof(resp);
+	}
+	return respond(c, c->query.response, &resp, len);
+}
+
+static int cmd_query(struct call *c)
+{
+	struct ucma_id *id;
+	int ret = get_id(c, c->query.id, &id);
+
+	if (ret)
+		return ret;
+	switch (c->query.option) {
+	case RDMA_USER_CM_QUERY_ADDR:
+		return query_addr(c, id);
+	case RDMA_USER_CM_QUERY_PATH:
+		return query_path(c, id);
+	case RDMA_USER_CM_QUERY_GID:
+		return query_gid(c, id);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* --- commands: connections -------------------------------------------------------- */
+
+static int cmd_connect(struct call *c)
+{
+	struct ucma_id *id;
+	int ret;
+
+	if (!c->connect.conn_param.valid)
+		return -EINVAL;
+	ret = get_id(c, c->connect.id, &id);
+	return ret ? ret : ucma_connect(id, &c->connect.conn_param, &c->connect.ece);
+}
+
+static int cmd_accept(struct call *c)
+{
+	const struct rdma_ucm_accept *cmd = &c->accept;
+	struct ucma_id *id;
+	int ret = get_id(c, cmd->id, &id);
+
+	if (ret)
+		return ret;
+	if (!cmd->conn_param.valid)
+		return ucma_accept(id, NULL, NULL);
+	ret = ucma_accept(id, &cmd->conn_param, &cmd->ece);
+	if (!ret)
+		id->uid = cmd->uid;
+	return ret;
+}
+
+static int cmd_reject(struct call *c)
+{
+	uint8_t reason = c->reject.reason ? c->reject.reason : CM_REJ_CONSUMER;
+	struct ucma_id *id;
+	int ret;
+
+	if (reason != CM_REJ_CONSUMER && reason != CM_REJ_VENDOR_OPTION)
+		return -EINVAL;
+	ret = get_id(c, c->reject.id, &id);
+	if (ret)
+		return ret;
+	if (!id->dev)
+		return -EINVAL;
+	return ucma_reject(id, reason, c->reject.private_data,
+			   c->reject.private_data_len);
+}
+
+static int cmd_disconnect(struct call *c)
+{
+	struct ucma_id *id;
+	int ret = get_id(c, c->disconnect.id, &id);
+
+	return ret ? ret : ucma_disconnect(id);
+}
+
+static int cmd_init_qp_attr(struct call *c)
+{
+	struct ib_uverbs_qp_attr resp;
+	struct ucma_id *id;
+	int ret;
+
+	if (c->out_len < sizeof(resp))
+		return -ENOSPC;
+	if (c->init_qp_attr.qp_state > IBV_QPS_ERR)
+		return -EINVAL;
+	ret = get_id(c, c->init_qp_attr.id, &id);
+	if (!ret)
+		ret = ucma_init_qp_attr(id, c->init_qp_attr.qp_state, &resp);
+	return ret ? ret : respond(c, c->init_qp_attr.response, &resp, sizeof(resp));
+}
+
+static int cmd_notify(struct call *c)
+{
+	struct ucma_id *id;
+	int ret = get_id(c, c->notify.id, &id);
+
+	return ret ? ret : ucma_notify(id, c->notify.event);
+}
+
+static int cmd_write_event(struct call *c)
+{
+	const struct ucma_write_event *cmd = &c->write_event;
+	struct ucma_event *ev;
+	struct ucma_id *id;
+	int ret;
+
+	if (cmd->event != UCMA_EVENT_USER && cmd->event != UCMA_EVENT_INTERNAL)
+		return -EINVAL;
+	ret = get_id(c, cmd->id, &id);
+	if (ret)
+		return ret;
+	ev = ucma_push(id, cmd->event, (int)cmd->status);
+	if (!ev)
+		return -ENOMEM;
+	memcpy(&ev->resp.param, cmd->arg, sizeof(cmd->arg));
+	return 0;
+}
+
+/* --- commands: options ------------------------------------------------------------ */
+
+static int set_reuseaddr(struct ucma_id *id, bool reuse)
+{
+	if (!reuse && id->state != UCMA_IDLE)
+		return -EINVAL;
+	id->reuseaddr = reuse;
+	return 0;
+}
+
+static int set_afonly(struct ucma_id *id, bool afonly)
+{
+	if (id->state != UCMA_IDLE && id->state != UCMA_ADDR_BOUND)
+		return -EINVAL;
+	id->afonly = afonly;
+	id->afonly_set = true;
+	return 0;
+}
+
+static int set_ack_timeout(struct ucma_id *id, uint8_t timeout)
+{
+	if (id->qp_type != IBV_QPT_RC && id->qp_type != IBV_QPT_XRC_SEND)
+		return -EINVAL;
+	id->ack_timeout = timeout & 0x1f;
+	id->ack_timeout_set = true;
+	return 0;
+}
+
+static int set_id_option(struct ucma_id *id, uint32_t name, const uint8_t *val,
+			 uint32_t len)
+{
+	int i = 0;
+
+	if (name == RDMA_OPTION_ID_TOS || name == RDMA_OPTION_ID_ACK_TIMEOUT) {
+		if (len != 1)
+			return -EINVAL;
+		if (name == RDMA_OPTION_ID_ACK_TIMEOUT)
+			return set_ack_timeout(id, val[0]);
+		id->tos = val[0];
+		return 0;
+	}
+	if (name != RDMA_OPTION_ID_REUSEADDR && name != RDMA_OPTION_ID_AFONLY)
+		return -ENOSYS;
+	if (len != sizeof(i))
+		return -EINVAL;
+	memcpy(&i, val, sizeof(i));
+	return name == RDMA_OPTION_ID_REUSEADDR ? set_reuseaddr(id, i != 0)
+						: set_afonly(id, i != 0);
+}
+
+static int set_path_option(struct ucma_id *id, const uint8_t *val, uint32_t len)
+{
+	const struct ib_path_rec_data *rec = (const void *)val;
+	const uint8_t *p;
+	struct ucma_path path;
+	uint32_t flow;
+
+	if (len % sizeof(*rec))
+		return -EINVAL;
+	while (len && rec->flags != PATH_PRIMARY) {
+		rec++;
+		len -= sizeof(*rec);
+	}
+	if (!len)
+		return -EINVAL;
+	p = (const uint8_t *)rec->path_rec;
+	memcpy(&flow, p + 44, 4);
+	flow = be32toh(flow);
+	path = (struct ucma_path){.mtu = (enum ibv_mtu)(p[54] & 0x3f),
+				  .lifetime = p[56] & 0x3f,
+				  .tclass = p[48],
+				  .hop_limit = (uint8_t)flow,
+				  .flow = flow >> 8 & 0xfffff};
+	if (path.mtu < IBV_MTU_256 || path.mtu > IBV_MTU_4096)
+		return -EINVAL;
+	return ucma_set_path(id, &path);
+}
+
+static int cmd_set_option(struct call *c)
+{
+	const struct rdma_ucm_set_option *cmd = &c->set_option;
+	_Alignas(8) uint8_t val[OPTLEN_MAX];
+	struct ucma_id *id;
+	int ret = get_id(c, cmd->id, &id);
+
+	if (ret)
+		return ret;
+	if (cmd->optlen > sizeof(val))
+		return -EINVAL;
+	if (cmd->optlen && guard_copy(val, (void *)(uintptr_t)cmd->optval, cmd->optlen))
+		return -EFAULT;
+	if (cmd->level == RDMA_OPTION_ID)
+		return set_id_option(id, cmd->optname, val, cmd->optlen);
+	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
+		return set_path_option(id, val, cmd->optlen);
+	return -ENOSYS;
+}
+
+/* --- commands: multicast ---------------------------------------------------------- */
+
+static int join_common(struct call *c, uint32_t handle, const union ucma_addr *addr,
+		       uint64_t uid, uint64_t response)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct ucma_event *ev, *next;
+	struct ucma_mc *mc;
+	struct ucma_id *id;
+	int ret;
+
+	if (c->out_len < sizeof(resp))
+		return -ENOSPC;
+	ret = get_id(c, handle, &id);
+	if (!ret)
+		ret = ucma_join(id, addr, uid, &mc);
+	if (ret)
+		return ret;
+	resp.id = mc->handle;
+	ret = respond(c, response, &resp, sizeof(resp));
+	if (!ret)
+		return 0;
+	for (ev = take_events(c->f, about_mc, mc); ev; ev = next) {
+		next = ev->next;
+		free(ev);
+	}
+	ucma_leave(mc);
+	return ret;
+}
+
+static int cmd_join_ip(struct call *c)
+{
+	union ucma_addr addr;
+
+	copy_addr(&addr, &c->join_ip.addr, sizeof(c->join_ip.addr));
+	if (!small_addr(&addr))
+		return -EINVAL;
+	return join_common(c, c->join_ip.id, &addr, c->join_ip.uid, c->join_ip.response);
+}
+
+static int cmd_join(struct call *c)
+{
+	union ucma_addr addr;
+
+	copy_addr(&addr, &c->join.addr, sizeof(c->join.addr));
+	if (!c->join.addr_size || c->join.addr_size != ucma_addr_size(&addr) ||
+	    c->join.join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return -EINVAL;
+	return join_common(c, c->join.id, &addr, c->join.uid, c->join.response);
+}
+
+static int cmd_leave(struct call *c)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct ucma_event *ev, *next;
+	struct ucma_mc *mc;
+
+	if (c->out_len < sizeof(resp))
+		return -ENOSPC;
+	mc = ucma_table_get(&c->f->u->mcs, c->destroy_id.id);
+	if (!mc)
+		return -ENOENT;
+	if (mc->id->file != c->f)
+		return -EINVAL;
+	for (ev = take_events(c->f, about_mc, mc); ev; ev = next) {
+		next = ev->next;
+		free(ev);
+	}
+	resp.events_reported = ucma_leave(mc);
+	return respond(c, c->destroy_id.response, &resp, sizeof(resp));
+}
+
+/* --- commands: events ------------------------------------------------------------- */
+
+/* Wait, without the lock, until there may be an event. */
+static int wait_event(struct call *c)
+{
+	struct engine *e = c->f->u->engine;
+	/*
+	 * Of the open file, for another thread may have closed the descriptor: who waits
+	 * goes on to wait, who would not does not, as in the kernel.
+	 */
+	int flags = REAL(fcntl)(c->f->efd, F_GETFL);
+	int ret;
+
+	if (flags >= 0 && flags & O_NONBLOCK)
+		return -EAGAIN;
+	engine_unlock(e);
+	ret = engine_wait(e, c->f->efd);
+	engine_lock(e);
+	return ret == -EINTR && handlers_restart() ? 0 : ret;
+}
+
+static int cmd_get_event(struct call *c)
+{
+	struct ucma_file *f = c->f;
+	struct ucma_event *ev;
+	int ret;
+
+	if (c->out_len < offsetof(struct rdma_ucm_event_resp, reserved))
+		return -ENOSPC;
+	while (!f->events) {
+		ret = wait_event(c);
+		if (ret)
+			return ret;
+	}
+	ev = f->events;
+	ret = respond(c, c->get_event.response, &ev->resp, sizeof(ev->resp));
+	if (ret)
+		return ret;
+	f->events = ev->next;
+	if (!f->events) {
+		f->events_end = &f->events;
+		unsignal_events(f);
+	}
+	ev->id->events_reported++;
+	if (ev->mc)
+		ev->mc->events_reported++;
+	if (ev->conn) /* there is room for another request */
+		ev->id->backlog++;
+	free(ev);
+	return 0;
+}
+
+/* --- commands: migration ---------------------------------------------------------- */
+
+static const struct vfile_ops file_ops;
+
+static void move_id(struct ucma_id *id, struct ucma_file *to)
+{
+	*id->prevp = id->next;
+	if (id->next)
+		id->next->prevp = id->prevp;
+	id->file = to;
+	id->next = to->ids;
+	id->prevp = &to->ids;
+	if (id->next)
+		id->next->prevp = &id->next;
+	to->ids = id;
+}
+
+/* Its events go with it, and so do requests that the application has not seen. */
+static void migrate(struct ucma_id *id, struct ucma_file *to)
+{
+	struct ucma_event *ev = take_events(id->file, about_id, id), *next;
+
+	for (; ev; ev = next) {
+		next = ev->next;
+		if (ev->conn && ev->conn != id)
+			move_id(ev->conn, to);
+		queue_event(to, ev);
+	}
+	move_id(id, to);
+}
+
+static int cmd_migrate(struct call *c)
+{
+	struct vfile *vf = vfile_get_as((int)c->migrate.fd, &file_ops);
+	struct rdma_ucm_migrate_resp resp;
+	struct call from = {.f = (struct ucma_file *)vf};
+	struct ucma_id *id;
+	int ret;
+
+	if (c->out_len < sizeof(resp))
+		ret = -ENOSPC;
+	else if (!vf)
+		ret = REAL(fcntl)((int)c->migrate.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
+	else
+		ret = from.f->u == c->f->u ? get_id(&from, c->migrate.id, &id) : -EINVAL;
+	if (!ret) {
+		if (from.f != c->f)
+			migrate(id, c->f);
+		resp.events_reported = id->events_reported;
+		ret = respond(c, c->migrate.response, &resp, sizeof(resp));
+	}
+	if (vf)
+		vfile_put(vf);
+	return ret;
+}
+
+/* --- dispatch --------------------------------------------------------------------- */
+
+/*
+ * struct command
+ * @min_in: bytes that must be there; what came with later kernels (ECE) may be missing
+ */
+struct command {
+	int (*run)(struct call *c);
+	uint32_t min_in;
+};
+
+static const struct command commands[] = {
+    [RDMA_USER_CM_CMD_CREATE_ID] = {cmd_create_id, sizeof(struct rdma_ucm_create_id)},
+    [RDMA_USER_CM_CMD_DESTROY_ID] = {cmd_destroy_id, sizeof(struct rdma_ucm_destroy_id)},
+    [RDMA_USER_CM_CMD_BIND_IP] = {cmd_bind_ip, sizeof(struct rdma_ucm_bind_ip)},
+    [RDMA_USER_CM_CMD_RESOLVE_IP] = {cmd_resolve_ip, sizeof(struct rdma_ucm_resolve_ip)},
+    [RDMA_USER_CM_CMD_RESOLVE_ROUTE] = {cmd_resolve_route,
+					sizeof(struct rdma_ucm_resolve_route)},
+    [RDMA_USER_CM_CMD_QUERY_ROUTE] = {cmd_query_route, sizeof(struct rdma_ucm_query)},
+    [RDMA_USER_CM_CMD_CONNECT] = {cmd_connect, offsetof(struct rdma_ucm_connect, ece)},
+    [RDMA_USER_CM_CMD_LISTEN] = {cmd_listen, sizeof(struct rdma_ucm_listen)},
+    [RDMA_USER_CM_CMD_ACCEPT] = {cmd_accept, offsetof(struct rdma_ucm_accept, ece)},
+    [RDMA_USER_CM_CMD_REJECT] = {cmd_reject, sizeof(struct rdma_ucm_reject)},
+    [RDMA_USER_CM_CMD_DISCONNECT] = {cmd_disconnect, sizeof(struct rdma_ucm_disconnect)},
+    [RDMA_USER_CM_CMD_INIT_QP_ATTR] = {cmd_init_qp_attr,
+				       sizeof(struct rdma_ucm_init_qp_attr)},
+    [RDMA_USER_CM_CMD_GET_EVENT] = {cmd_get_event, sizeof(struct rdma_ucm_get_event)},
+    [RDMA_USER_CM_CMD_SET_OPTION] = {cmd_set_option, sizeof(struct rdma_ucm_set_option)},
+    [RDMA_USER_CM_CMD_NOTIFY] = {cmd_notify, sizeof(struct rdma_ucm_notify)},
+    [RDMA_USER_CM_CMD_JOIN_IP_MCAST] = {cmd_join_ip,
+					sizeof(struct rdma_ucm_join_ip_mcast)},
+    [RDMA_USER_CM_CMD_LEAVE_MCAST] = {cmd_leave, sizeof(struct rdma_ucm_destroy_id)},
+    [RDMA_USER_CM_CMD_MIGRATE_ID] = {cmd_migrate, sizeof(struct rdma_ucm_migrate_id)},
+    [RDMA_USER_CM_CMD_QUERY] = {cmd_query, sizeof(struct rdma_ucm_query)},
+    [RDMA_USER_CM_CMD_BIND] = {cmd_bind, sizeof(struct rdma_ucm_bind)},
+    [RDMA_USER_CM_CMD_RESOLVE_ADDR] = {cmd_resolve_addr,
+				       sizeof(struct rdma_ucm_resolve_addr)},
+    [RDMA_USER_CM_CMD_JOIN_MCAST] = {cmd_join, sizeof(struct rdma_ucm_join_mcast)},
+    [UCMA_CMD_WRITE_CM_EVENT] = {cmd_write_event, sizeof(struct ucma_write_event)},
+};
+
+static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)
+{
+	struct ucma_file *f = (struct ucma_file *)vf;
+	struct call c = {.f = f};
+	struct rdma_ucm_cmd_hdr hdr;
+	const struct command *cmd;
+	int ret;
+
+	if (len < sizeof(hdr))
+		return -EINVAL;
+	if (guard_copy(&hdr, buf, sizeof(hdr)))
+		return -EFAULT;
+	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) ||
+	    hdr.in + sizeof(hdr) > len)
+		return -EINVAL;
+	cmd = &commands[hdr.cmd];
+	if (!cmd->run)
+		return -ENOSYS;
+	if (hdr.in < cmd->min_in)
+		return -EINVAL;
+	c.in_len = hdr.in < sizeof(c.in) ? hdr.in : sizeof(c.in);
+	c.out_len = hdr.out;
+	if (guard_copy(c.in, (const uint8_t *)buf + sizeof(hdr), c.in_len))
+		return -EFAULT;
+	engine_lock(f->u->engine);
+	ret = cmd->run(&c);
+	engine_unlock(f->u->engine);
+	return ret ? ret : (ssize_t)len;
+}
+
+static void file_release(struct vfile *vf)
+{
+	struct ucma_file *f = (struct ucma_file *)vf;
+	struct engine *e = f->u->engine;
+
+	engine_lock(e);
+	while (f->ids)
+		drop_id(f->ids);
+	engine_unlock(e);
+	vfile_private_close(f->efd);
+	free(f);
+}
+
+static const struct vfile_ops file_ops = {.write = file_write, .release = file_release};
+
+/* --- the process's connection manager --------------------------------------------- */
+
+/*
+ * The hooks of the engine have no argument, so this is found through a variable; it
+ * belongs to the engine that it names (a child of fork has another one).
+ */
+static _Atomic(struct ucma *) the_ucma;
+
+static void on_mad(struct engine *e, struct engine_device *dev,
+		   const struct net_path *path, uint32_t sqpn, uint32_t qkey,
+		   const uint8_t *mad, uint32_t len)
+{
+	struct ucma *u = atomic_load(&the_ucma);
+
+	if (u && u->engine == e && qkey == QP1_QKEY)
+		ucma_mad(u, dev, path, mad, len);
+}
+
+static uint64_t on_run(struct engine *e, uint64_t now)
+{
+	struct ucma *u = atomic_load(&the_ucma);
+	uint64_t watch, next;
+
+	if (!u || u->engine != e)
+		return EMU_CM_NO_DEADLINE;
+	emu_cm_set_time(u->cm, now);
+	watch = ucma_watch_run(u, now);
+	next = emu_cm_run(u->cm);
+	return watch < next ? watch : next;
+}
+
+static const struct engine_cm_ops engine_ops = {.mad = on_mad, .run = on_run};
+
+static void fork_child(void)
+{
+	struct ucma *u = atomic_load(&the_ucma);
+
+	if (u)
+		ucma_watch_abandon(u);
+	atomic_store(&the_ucma, NULL);
+}
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void fork_register(void)
+{
+	pthread_atfork(NULL, NULL, fork_child);
+}
+
+/* Lock held. NULL with the reason in @err */
+static struct ucma *ucma_start(struct engine *e, int *err)
+{
+	struct ucma *u = calloc(1, sizeof(*u));
+
+	*err = -ENOMEM;
+	if (!u)
+		return NULL;
+	u->engine = e;
+	if (getrandom(&u->rng, sizeof(u->rng), 0) != sizeof(u->rng))
+		u->rng = engine_now() * 0x9e3779b97f4a7c15u;
+	*err = ucma_peer_init(u);
+	if (*err) {
+		free(u);
+		return NULL;
+	}
+	*err = ucma_watch_init(u);
+	if (*err) {
+		emu_cm_destroy(u->cm);
+		free(u);
+		return NULL;
+	}
+	emu_cm_set_time(u->cm, engine_now());
+	net_port_set_gsi_router(engine_port(e), ucma_port_router, u);
+	atomic_store(&the_ucma, u);
+	engine_set_cm(e, &engine_ops);
+	return u;
+}
+
+static struct ucma *ucma_get(struct engine *e, int *err)
+{
+	struct ucma *u;
+
+	pthread_once(&fork_once, fork_register);
+	engine_lock(e);
+	u = atomic_load(&the_ucma);
+	if (!u || u->engine != e)
+		u = ucma_start(e, err);
+	engine_unlock(e);
+	return u;
+}
+
+/*
+ * The first MAD of a process that has not used rdma_cm. A host has a CM that answers,
+ * whoever listens there; and the process that has ROCE_UDP_PORT decides which of the
+ * others a request is for.
+ */
+static int first_mad(void *arg, const uint8_t *mad, uint32_t len)
+{
+	int err;
+	struct ucma *u = ucma_start(arg, &err);
+
+	return u ? ucma_port_router(u, mad, len) : NET_GSI_ALL;
+}
+
+void ucma_serve(struct engine *e)
+{
+	pthread_once(&fork_once, fork_register);
+	net_port_set_gsi_router(engine_port(e), first_mad, e);
+}
+
+static int open_file(struct ucma *u, int flags)
+{
+	int fd = REAL(eventfd)(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
+				      (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
+	struct ucma_file *f;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	f = calloc(1, sizeof(*f));
+	ret = f ? vfile_private_dup(fd) : -ENOMEM;
+	if (ret >= 0) {
+		f->efd = ret;
+		f->u = u;
+		f->events_end = &f->events;
+		f->vf.ops = &file_ops;
+		f->vf.rdev = paths_node_rdev(PATHS_NODE_CM);
+		ret = vfile_install(fd, &f->vf);
+		if (!ret)
+			return fd;
+		vfile_private_close(f->efd);
+	}
+	free(f);
+	REAL(close)(fd);
+	return ret;
+}
+
+int ucma_open(int flags)
+{
+	struct engine *e = engine_get();
+	struct ucma *u;
+	int err;
+
+	if (!e)
+		return errno ? -errno : -ENODEV;
+	u = ucma_get(e, &err);
+	return u ? open_file(u, flags) : err;
+}
