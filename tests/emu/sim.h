@@ -94,6 +94,7 @@ enum sim_kind {
 	SIM_SQD,     /* drained and resumed */
 	SIM_KILL,    /* QPs reset, errored, destroyed in mid-flight */
 	SIM_CQ,	     /* overrun, resize, events */
+	SIM_PEER,    /* RC and UD: a peer that sends any packet at any time */
 	SIM_GARBAGE, /* mutated packets straight into the HCA */
 	SIM_WQE,     /* rings full of random bytes */
 	SIM_VERBS,   /* random verbs with random arguments */
@@ -337,6 +338,7 @@ struct sim_qp {
 	uint32_t flushed, received;
 	void (*on_drained)(struct sim_qp *q);
 	uint32_t drains;
+	bool foreign;	     /* its peer is no HCA: sim_peer.c has its model */
 	bool errored_once;   /* its send queue was in error, and is no more */
 	bool resting;	     /* SQ_DRAINED was told */
 	bool attached;	     /* to the multicast group */
@@ -516,6 +518,13 @@ bool sim_clean(const struct sim_world *w);
 void sim_model_end(struct sim_world *w);
 void sim_sge_gather(const struct sim_host *h, const struct sim_sge *sge, uint32_t n,
 		    uint8_t *out);
+
+/* sim_peer.c */
+void sim_peer(struct sim_world *w);
+/* True: the packet is for the lawless peer, and goes no further */
+bool sim_peer_takes(struct sim_host *from, const uint8_t *data, uint32_t len);
+/* A completion of a QP that is foreign */
+void sim_peer_wc(struct sim_qp *q, const struct ib_uverbs_wc *wc);
 
 /* sim_fuzz.c */
 void sim_fuzz_wire(struct sim_world *w);

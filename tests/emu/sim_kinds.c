@@ -18,7 +18,7 @@ static const char *const kind_names[SIM_KINDS] = {
     [SIM_MW] = "mw",	   [SIM_ATOMIC] = "atomic",   [SIM_SQD] = "sqd",
     [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	      [SIM_GARBAGE] = "garbage",
     [SIM_WQE] = "wqe",	   [SIM_XRC] = "xrc",	      [SIM_VERBS] = "verbs",
-    [SIM_SQE] = "sqe",	   [SIM_RECOVER] = "recover",
+    [SIM_SQE] = "sqe",	   [SIM_RECOVER] = "recover", [SIM_PEER] = "peer",
 };
 
 const char *sim_kind_name(enum sim_kind kind)
@@ -276,6 +276,9 @@ void sim_scenario(struct sim_world *w)
 		break;
 	case SIM_CQ:
 		kind_cq(w);
+		break;
+	case SIM_PEER:
+		sim_peer(w);
 		break;
 	case SIM_GARBAGE:
 		sim_fuzz_wire(w);

@@ -551,6 +551,10 @@ void sim_model_wc(struct sim_cq *cq, const struct ib_uverbs_wc *wc)
 	}
 	if (sim_tracing(w))
 		trace_wc(w, q, wc, tag != SIM_TAG_SEND);
+	if (q->foreign) {
+		sim_peer_wc(q, wc);
+		return;
+	}
 	if (q->lost && !q->qp)
 		return; /* made before the QP was destroyed */
 	if (q->lost)
@@ -596,7 +600,7 @@ static struct sim_qp *qp_of_cookie(struct sim_world *w, void *cookie)
 static void qp_event(struct sim_world *w, enum ibv_event_type type, struct sim_qp *q)
 {
 	q->events[type]++;
-	if (w->anything_goes)
+	if (w->anything_goes || q->foreign)
 		return;
 	if (q->lost)
 		sim_fail(w, "q%u: event %d after its end", q->id, type);
@@ -780,12 +784,15 @@ static void end_recvs(struct sim_world *w, struct sim_rq *rq, struct sim_host *h
 
 void sim_model_end(struct sim_world *w)
 {
-	for (uint32_t i = 0; i < w->nqps && !w->failed; i++)
-		end_sends(&w->qp[i]);
+	for (uint32_t i = 0; i < w->nqps && !w->failed; i++) {
+		if (!w->qp[i].foreign)
+			end_sends(&w->qp[i]);
+	}
 	for (uint32_t i = 0; i < w->nqps && !w->failed; i++) {
 		struct sim_qp *q = &w->qp[i];
 
-		end_recvs(w, &q->rq, q->host, !q->lost && !q->rcq->dead, q->id);
+		if (!q->foreign)
+			end_recvs(w, &q->rq, q->host, !q->lost && !q->rcq->dead, q->id);
 	}
 	for (uint32_t i = 0; i < w->nhosts && !w->failed; i++) {
 		for (uint32_t s = 0; s < w->host[i].srqs; s++)

@@ -263,7 +263,7 @@ static struct sim_qp *sender(struct sim_world *w, const struct roce_hdr *h)
 {
 	struct sim_qp *to = find_qp(w, h->dqpn);
 
-	if (!to || !to->peer || to->type == IBV_QPT_UD)
+	if (!to || !to->peer || to->type == IBV_QPT_UD || to->foreign)
 		return NULL;
 	return to->peer;
 }

@@ -376,6 +376,8 @@ static void op_tx_put(void *arg)
 	h->sent++;
 	check_sent(h, h->tx, h->tx_len);
 	sim_wire_sent(h, h->tx, h->tx_len);
+	if (w->kind == SIM_PEER && sim_peer_takes(h, h->tx, h->tx_len))
+		return;
 	for (uint32_t i = 0; i < w->nhosts; i++) {
 		struct sim_host *to = &w->host[i];
 
