@@ -1,0 +1,269 @@
+/*
+ * Description: the reader believes nothing: files that are cut off at any place, random
+ * bytes in any place, versions from the future, records that are being written, texts that
+ * would command a terminal.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tests/trace/util.h"
+
+#define SLOTS 64u
+
+/* A segment with records and objects of all kinds; its bytes, to be freed */
+static char *make_trace(const char *path, size_t *len)
+{
+	struct recorder *r = open_recorder(path, SLOTS);
+	uint64_t payload[TRACE_PAYLOAD / 8] = {1, 2, 3, 4, 5};
+	char *bytes;
+	FILE *f;
+
+	for (unsigned int k = 1; k < TRACE_N_KINDS; k++)
+		recorder_put(r, k, k, payload);
+	for (unsigned int k = 1; k < TRACE_N_OBJECTS; k++) {
+		struct trace_object *o = recorder_object(r);
+
+		o->id = k;
+		snprintf(o->name, sizeof(o->name), "object %u", k);
+		recorder_object_ready(o, k);
+	}
+	recorder_close(r);
+	f = fopen(path, "r");
+	ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+	*len = (size_t)ftell(f);
+	rewind(f);
+	bytes = malloc(*len);
+	ck_assert_uint_eq(fread(bytes, 1, *len, f), *len);
+	fclose(f);
+	return bytes;
+}
+
+static void write_trace(const char *path, const void *bytes, size_t len)
+{
+	FILE *f = fopen(path, "w");
+
+	ck_assert_uint_eq(fwrite(bytes, 1, len, f), len);
+	fclose(f);
+}
+
+/* Read all of it; how many records there were, -1 if it was refused, with one line */
+static int read_all(const char *path)
+{
+	char why[TRACE_WHY_BYTES] = "";
+	struct trace_reader *t;
+	struct trace_record rec;
+	uint64_t total[TRACE_N_ODP];
+	int n = 0;
+
+	if (trace_open(path, why, sizeof(why), &t)) {
+		ck_assert_str_ne(why, "");
+		ck_assert_ptr_null(strchr(why, '\n'));
+		return -1;
+	}
+	while (trace_next(t, &rec)) {
+		ck_assert_ptr_nonnull(trace_kind(rec.kind));
+		n++;
+	}
+	for (size_t i = 0; i < trace_object_count(t); i++) {
+		const struct trace_object *o = trace_object(t, i);
+
+		ck_assert_uint_lt(o->kind, TRACE_N_OBJECTS);
+		ck_assert_uint_lt(strnlen(o->name, sizeof(o->name)), sizeof(o->name));
+	}
+	trace_odp_total(t, total);
+	trace_close(t);
+	return n;
+}
+
+START_TEST(a_file_may_be_cut_off_anywhere)
+{
+	char *path = fresh_path();
+	size_t len;
+	char *bytes = make_trace(path, &len);
+	int last = -1, n;
+
+	ck_assert_int_eq(read_all(path), TRACE_N_KINDS - 1);
+	for (size_t cut = 0; cut < len; cut += cut < 16384 ? 211 : 8191) {
+		write_trace(path, bytes, cut);
+		n = read_all(path);
+		ck_assert_int_eq(n < 0, cut < TRACE_HEADER_BYTES);
+		ck_assert_int_ge(n, last);
+		last = n;
+	}
+	ck_assert_int_eq(last, TRACE_N_KINDS - 1);
+	free(bytes);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(random_bytes_anywhere_harm_nobody)
+{
+	char *path = fresh_path();
+	unsigned int seed = 1;
+	size_t len;
+	char *bytes = make_trace(path, &len), *bad = malloc(len);
+
+	for (int i = 0; i < 600; i++) {
+		int changes = 1 + rand_r(&seed) % 40;
+		/* most of them where they matter: in the header */
+		size_t span = i % 4 ? sizeof(struct trace_header) : len;
+
+		memcpy(bad, bytes, len);
+		while (changes--)
+			bad[8 + (size_t)rand_r(&seed) % (span - 8)] = (char)rand_r(&seed);
+		write_trace(path, bad, len);
+		read_all(path);
+	}
+	free(bad);
+	free(bytes);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(random_files_are_refused)
+{
+	char *path = fresh_path();
+	unsigned int seed = 2;
+	char bytes[8192];
+
+	for (int i = 0; i < 200; i++) {
+		for (size_t k = 0; k < sizeof(bytes); k++)
+			bytes[k] = (char)rand_r(&seed);
+		write_trace(path, bytes, sizeof(bytes));
+		ck_assert_int_eq(read_all(path), -1);
+	}
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(a_version_from_the_future_is_refused_by_name)
+{
+	char *path = fresh_path();
+	char why[TRACE_WHY_BYTES];
+	struct trace_reader *t;
+	size_t len;
+	char *bytes = make_trace(path, &len);
+
+	((struct trace_header *)bytes)->version = 77;
+	write_trace(path, bytes, len);
+	ck_assert_int_eq(trace_open(path, why, sizeof(why), &t), -EPROTONOSUPPORT);
+	ck_assert_ptr_nonnull(strstr(why, "version 77"));
+	free(bytes);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_not_waited_for)
+{
+	char *path = fresh_path(), why[TRACE_WHY_BYTES];
+	struct trace_reader *t;
+	int fd;
+
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(trace_open(path, why, sizeof(why), &t), -EINVAL);
+	ck_assert_int_eq(trace_open("/dev/zero", why, sizeof(why), &t), -EINVAL);
+	ck_assert_int_eq(trace_open("/tmp", why, sizeof(why), &t), -EINVAL);
+	ck_assert_int_eq(trace_open("/nonexistent", why, sizeof(why), &t), -ENOENT);
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	ck_assert_int_eq(ftruncate(fd, 1 << 20), 0);
+	ck_assert_int_eq(trace_open_fd(fd, 1000, why, sizeof(why), &t), -EFBIG);
+	close(fd);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(a_record_that_is_being_written_is_left_out)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	struct trace_reader *t;
+	struct trace_record rec;
+
+	for (uint32_t i = 0; i < 5; i++)
+		put_poll(r, i, i);
+	r->slot[2].seq = 2 * 2 + 1;
+	t = open_file(path);
+	for (uint32_t i = 0; trace_next(t, &rec); i++)
+		ck_assert_uint_ne(rec.number, 2);
+	ck_assert_uint_eq(trace_unreadable(t), 1);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(texts_are_printable)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	struct trace_object *o = recorder_object(r);
+	struct trace_reader *t;
+
+	memset(o->name, 0x9b, sizeof(o->name));
+	memcpy(o->name, "\033[2J\n", 5);
+	memset(o->mr.map, 'R', sizeof(o->mr.map));
+	o->mr.map[3] = '\033';
+	recorder_object_ready(o, TRACE_OBJ_MR);
+	memset(r->hdr->program, '\033', sizeof(r->hdr->program));
+	t = open_file(path);
+	ck_assert_str_eq(trace_object(t, 0)->name, "?[2J???????????????????????????");
+	ck_assert_int_eq(trace_object(t, 0)->mr.map[3], 0);
+	ck_assert_int_eq(trace_info(t)->program[0], '?');
+	ck_assert_uint_eq(strlen(trace_info(t)->program), 63);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(reading_goes_on_where_it_was)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	struct trace_reader *t;
+	struct trace_record rec;
+	uint32_t n = 0;
+
+	put_poll(r, 0, 0);
+	t = open_file(path);
+	for (uint32_t i = 1; i < 40; i++) {
+		while (trace_next(t, &rec))
+			ck_assert_uint_eq(rec.u.poll.count, n++);
+		put_poll(r, i, i);
+		ck_assert_int_eq(trace_reload(t), 0);
+	}
+	for (uint32_t i = 40; i < 100; i++)
+		put_poll(r, i, i);
+	ck_assert_int_eq(trace_reload(t), 0);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.u.poll.count, 84);
+	ck_assert_uint_eq(trace_unreadable(t), 84 - n);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("reader");
+	TCase *tc = tcase_create("reader");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_file_may_be_cut_off_anywhere);
+	tcase_add_test(tc, random_bytes_anywhere_harm_nobody);
+	tcase_add_test(tc, random_files_are_refused);
+	tcase_add_test(tc, a_version_from_the_future_is_refused_by_name);
+	tcase_add_test(tc, what_is_no_file_is_not_waited_for);
+	tcase_add_test(tc, a_record_that_is_being_written_is_left_out);
+	tcase_add_test(tc, texts_are_printable);
+	tcase_add_test(tc, reading_goes_on_where_it_was);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return check_main(suite());
+}

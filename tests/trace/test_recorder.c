@@ -1,0 +1,397 @@
+/*
+ * Description: the writer: what is recorded is read back, by whom and whenever; the ring
+ * overwrites the oldest; threads and signal handlers do not mix records; a child of fork
+ * leaves its parent's segment alone; objects find room as long as there is any; what cannot
+ * be made is an error and not a signal.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "tests/trace/util.h"
+
+START_TEST(what_is_recorded_is_read_back)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 64);
+	struct trace_reader *t;
+	struct trace_record rec;
+
+	TRACE(r, 1000, qp_state, .qpn = 0x1234, .from = 2, .to = 3,
+	      .cause = TRACE_CAUSE_MODIFY);
+	TRACE(r, 2000, packet_out, .qpn = 0x1234, .peer = 0x99, .psn = 0xffffff,
+	      .opcode = 4, .length = 4096, .va = 0x7fff12345678, .dma_length = 77);
+	t = open_file(path);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.number, 0);
+	ck_assert_uint_eq(rec.time, 1000);
+	ck_assert_uint_eq(rec.kind, TRACE_KIND_qp_state);
+	ck_assert_uint_eq(rec.thread, (uint32_t)syscall(SYS_gettid));
+	ck_assert_uint_eq(rec.u.qp_state.qpn, 0x1234);
+	ck_assert_uint_eq(rec.u.qp_state.to, 3);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.kind, TRACE_KIND_packet_out);
+	ck_assert_uint_eq(rec.u.packet_out.psn, 0xffffff);
+	ck_assert_uint_eq(rec.u.packet_out.va, 0x7fff12345678);
+	ck_assert_uint_eq(rec.u.packet_out.dma_length, 77);
+	ck_assert(!trace_next(t, &rec));
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(the_ring_keeps_the_newest_and_counts_the_others)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	struct trace_reader *t;
+	struct trace_record rec;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < 100; i++)
+		put_poll(r, i, i);
+	t = open_file(path);
+	ck_assert_uint_eq(trace_info(t)->overwritten, 84);
+	for (; trace_next(t, &rec); n++) {
+		ck_assert_uint_eq(rec.number, 84 + n);
+		ck_assert_uint_eq(rec.u.poll.count, 84 + n);
+	}
+	ck_assert_uint_eq(n, 16);
+	ck_assert_uint_eq(trace_unreadable(t), 0);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(busy_kinds_are_recorded_in_full_traces_only)
+{
+	const struct recorder_cfg cfg = {.slots = 16};
+	struct trace_reader *t;
+	struct trace_record rec;
+	struct recorder *r;
+
+	ck_assert_int_eq(recorder_open(&cfg, &r), 0);
+	ck_assert(!recorder_wants(r, TRACE_KIND_packet_out));
+	ck_assert(!recorder_wants(r, TRACE_KIND_post_send));
+	ck_assert(!recorder_wants(r, TRACE_KIND_completion));
+	ck_assert(recorder_wants(r, TRACE_KIND_completion_error));
+	put_poll(r, 1, 1);
+	TRACE(r, 2, timer, .qpn = 3);
+	ck_assert_int_eq(trace_open_recorder(r, &t), 0);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.kind, TRACE_KIND_timer);
+	ck_assert(!trace_next(t, &rec));
+	trace_close(t);
+	recorder_close(r);
+}
+END_TEST
+
+START_TEST(without_a_recorder_nothing_happens)
+{
+	struct trace_object *o = recorder_object(NULL);
+
+	put_poll(NULL, 1, 1);
+	ck_assert_ptr_nonnull(o);
+	o->mr.counter[0]++;
+	recorder_object_free(NULL, o);
+}
+END_TEST
+
+#define WRITERS	   4
+#define EACH	   50000u
+#define MARK(w, i) ((w) << 24 | (i))
+
+struct writer {
+	struct recorder *r;
+	uint32_t id;
+};
+
+static void *write_many(void *arg)
+{
+	struct writer *w = arg;
+
+	for (uint32_t i = 0; i < EACH; i++)
+		TRACE(w->r, MARK(w->id, i), fault, .addr = MARK(w->id, i),
+		      .duration = MARK(w->id, i), .mr = MARK(w->id, i),
+		      .pages = MARK(w->id, i), .made = MARK(w->id, i));
+	return NULL;
+}
+
+/* A record is of one writer as a whole. */
+static void check_whole(const struct trace_record *rec)
+{
+	const struct trace_rec_fault *f = &rec->u.fault;
+
+	if (f->addr != rec->time || f->duration != rec->time || f->mr != rec->time ||
+	    f->pages != rec->time || f->made != rec->time)
+		ck_abort_msg("record %llu is mixed", (unsigned long long)rec->number);
+}
+
+START_TEST(threads_do_not_mix_records)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 64);
+	struct writer w[WRITERS];
+	struct trace_reader *t;
+	struct trace_record rec;
+	pthread_t id[WRITERS];
+	uint64_t read = 0;
+
+	t = open_file(path);
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		w[i] = (struct writer){r, i + 1};
+		ck_assert_int_eq(pthread_create(&id[i], NULL, write_many, &w[i]), 0);
+	}
+	for (int i = 0; i < 2000; i++) {
+		ck_assert_int_eq(trace_reload(t), 0);
+		for (; trace_next(t, &rec); read++)
+			check_whole(&rec);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(id[i], NULL);
+	ck_assert_int_eq(trace_reload(t), 0);
+	for (; trace_next(t, &rec); read++)
+		check_whole(&rec);
+	ck_assert_uint_eq(trace_info(t)->next, WRITERS * EACH);
+	ck_assert_uint_eq(read + trace_unreadable(t), WRITERS * EACH);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+static struct recorder *in_handler;
+
+static void handler(int sig)
+{
+	TRACE(in_handler, 5, fault, .addr = 5, .duration = 5, .mr = 5, .pages = 5,
+	      .made = 5);
+}
+
+START_TEST(a_signal_handler_may_record)
+{
+	const struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+	struct recorder *r = open_recorder(NULL, 1u << 17);
+	struct writer w = {r, 1};
+	struct trace_reader *t;
+	struct trace_record rec;
+	uint64_t n = 0, handled = 0;
+
+	in_handler = r;
+	signal(SIGALRM, handler);
+	setitimer(ITIMER_REAL, &often, NULL);
+	write_many(&w);
+	for (int i = 0; i < 20; i++)
+		usleep(100);
+	setitimer(ITIMER_REAL, &never, NULL);
+	ck_assert_int_eq(trace_open_recorder(r, &t), 0);
+	for (; trace_next(t, &rec); n++) {
+		check_whole(&rec);
+		handled += rec.time == 5;
+	}
+	ck_assert_uint_gt(handled, 0);
+	ck_assert_uint_eq(n, trace_info(t)->next);
+	trace_close(t);
+	recorder_close(r);
+}
+END_TEST
+
+START_TEST(a_killed_process_leaves_all_that_it_recorded)
+{
+	char *path = fresh_path();
+	struct trace_reader *t;
+	struct trace_record rec;
+	uint32_t n = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct recorder *r = open_recorder(path, 1024);
+
+		for (uint32_t i = 0; i < 777; i++)
+			put_poll(r, i, i);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(pid, NULL, 0);
+	t = open_file(path);
+	for (; trace_next(t, &rec); n++)
+		ck_assert_uint_eq(rec.u.poll.count, n);
+	ck_assert_uint_eq(n, 777);
+	ck_assert_int_eq(trace_info(t)->pid, pid);
+	ck_assert_uint_eq(trace_info(t)->end, TRACE_RUNNING);
+	trace_close(t);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(a_child_of_fork_leaves_its_parents_segment_alone)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 64);
+	struct trace_object *o = recorder_object(r);
+	struct trace_reader *t;
+	int status;
+	pid_t pid;
+
+	o->id = 1;
+	recorder_object_ready(o, TRACE_OBJ_MR);
+	put_poll(r, 1, 1);
+	pid = fork();
+	if (!pid) {
+		struct trace_object *mine;
+
+		recorder_forked(r);
+		put_poll(r, 2, 2);
+		o->mr.counter[0] = 42;
+		recorder_object_free(r, o);
+		mine = recorder_object(r);
+		mine->id = 3;
+		recorder_object_free(r, mine);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	ck_assert_int_eq(status, 0);
+	t = open_file(path);
+	ck_assert_uint_eq(trace_info(t)->next, 1);
+	ck_assert_uint_eq(trace_object_count(t), 1);
+	ck_assert_uint_eq(trace_object(t, 0)->mr.counter[0], 0);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(objects_find_room_in_new_blocks)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	enum { N = 1000 };
+	struct trace_object *o[N];
+	struct trace_reader *t;
+
+	for (uint32_t i = 0; i < N; i++) {
+		o[i] = recorder_object(r);
+		o[i]->id = i;
+		recorder_object_ready(o[i], TRACE_OBJ_QP);
+	}
+	t = open_file(path);
+	ck_assert_uint_eq(trace_object_count(t), N);
+	ck_assert_uint_eq(trace_info(t)->unlisted, 0);
+	for (uint32_t i = 0; i < N; i++)
+		ck_assert_uint_eq(trace_object(t, i)->id, i);
+	ck_assert_ptr_eq(trace_find(t, TRACE_OBJ_QP, 999), trace_object(t, 999));
+	ck_assert_ptr_null(trace_find(t, TRACE_OBJ_MR, 999));
+	recorder_object_free(r, o[500]);
+	ck_assert_int_eq(trace_reload(t), 0);
+	ck_assert_uint_eq(trace_object_count(t), N - 1);
+	ck_assert_ptr_null(trace_find(t, TRACE_OBJ_QP, 500));
+	/* its place is used again, for one that is the newest */
+	ck_assert_ptr_eq(recorder_object(r), o[500]);
+	ck_assert_uint_eq(o[500]->id, 0);
+	ck_assert_uint_gt(o[500]->serial, o[999]->serial);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(without_its_file_objects_are_unlisted_and_good)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	struct trace_object *o[200];
+
+	unlink(path);
+	for (size_t i = 0; i < 200; i++) {
+		o[i] = recorder_object(r);
+		ck_assert_ptr_nonnull(o[i]);
+		recorder_object_ready(o[i], TRACE_OBJ_MR);
+	}
+	ck_assert_uint_eq(r->hdr->unlisted, 200);
+	for (size_t i = 0; i < 200; i++)
+		recorder_object_free(r, o[i]);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(another_file_by_that_name_is_not_touched)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 16);
+	struct stat st;
+	FILE *f;
+
+	unlink(path);
+	f = fopen(path, "w");
+	fputs("mine", f);
+	fclose(f);
+	recorder_object_free(r, recorder_object(r));
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(st.st_size, 4);
+	ck_assert_uint_eq(r->hdr->unlisted, 1);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(what_cannot_be_made_is_an_error)
+{
+	struct recorder_cfg cfg = {.path = fresh_path(), .slots = 64};
+	struct rlimit none = {.rlim_cur = 0}, old;
+	struct recorder *r;
+	FILE *f;
+	int ret;
+
+	cfg.slots = 63;
+	ck_assert_int_eq(recorder_open(&cfg, &r), -EINVAL);
+	cfg.slots = 64;
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	none.rlim_max = old.rlim_max;
+	/* Check writes to a file itself */
+	setrlimit(RLIMIT_FSIZE, &none);
+	ret = recorder_open(&cfg, &r);
+	setrlimit(RLIMIT_FSIZE, &old);
+	ck_assert_int_eq(ret, -EFBIG);
+	ck_assert_int_eq(access(cfg.path, F_OK), -1);
+	f = fopen(cfg.path, "w");
+	fclose(f);
+	ck_assert_int_eq(recorder_open(&cfg, &r), -EEXIST);
+	forget_path(cfg.path);
+	cfg.path = "/nonexistent/trace";
+	ck_assert_int_eq(recorder_open(&cfg, &r), -ENOENT);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("recorder");
+	TCase *tc = tcase_create("recorder");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, what_is_recorded_is_read_back);
+	tcase_add_test(tc, the_ring_keeps_the_newest_and_counts_the_others);
+	tcase_add_test(tc, busy_kinds_are_recorded_in_full_traces_only);
+	tcase_add_test(tc, without_a_recorder_nothing_happens);
+	tcase_add_test(tc, threads_do_not_mix_records);
+	tcase_add_test(tc, a_signal_handler_may_record);
+	tcase_add_test(tc, a_killed_process_leaves_all_that_it_recorded);
+	tcase_add_test(tc, a_child_of_fork_leaves_its_parents_segment_alone);
+	tcase_add_test(tc, objects_find_room_in_new_blocks);
+	tcase_add_test(tc, without_its_file_objects_are_unlisted_and_good);
+	tcase_add_test(tc, another_file_by_that_name_is_not_touched);
+	tcase_add_test(tc, what_cannot_be_made_is_an_error);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return check_main(suite());
+}

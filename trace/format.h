@@ -1,0 +1,246 @@
+/*
+ * format.h - the layout of a segment: in shared memory while a process runs, as a file ever
+ * after. See docs/trace.md.
+ *
+ *	header | ring of records | blocks of objects ...
+ *
+ * All numbers are in the byte order of the machine that wrote them. Offsets count from the
+ * beginning of the file. The ring is a power of two of slots; record number n is in slot
+ * n % slots as long as it was not overwritten. Blocks of objects are added behind while the
+ * program makes objects, each twice as large as the one before.
+ *
+ * A slot is written by: sequence 2n+1, the record, sequence 2n+2. Who reads a record takes
+ * the sequence before and after; an odd one, or two that differ, mean that it was being
+ * written. Objects and counters have no such thing: each word of them is true by itself.
+ */
+#ifndef URXE_TRACE_FORMAT_H
+#define URXE_TRACE_FORMAT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "trace/kinds.h"
+
+#define TRACE_MAGIC	   "URXEtrc\n"
+#define TRACE_VERSION	   1
+#define TRACE_HEADER_BYTES 4096
+#define TRACE_BLOCKS	   24  /* of objects */
+#define TRACE_FIRST_BLOCK  128 /* objects in the first of them */
+#define TRACE_MAP_CELLS	   64  /* characters of a page map */
+#define TRACE_MAX_SLOTS	   (1u << 28)
+
+/*
+ * struct trace_slot - a record in the ring
+ * @seq:	see above
+ * @time:	ns, CLOCK_MONOTONIC or the simulator's
+ * @kind:	enum trace_kind
+ * @device:	index of the device, 0 where it is about none
+ * @thread:	gettid(2)
+ * @payload:	struct trace_rec_KIND
+ */
+struct trace_slot {
+	_Atomic uint64_t seq;
+	_Atomic uint64_t time;
+	_Atomic uint64_t what; /* kind: 16, device: 16, thread: 32 */
+	_Atomic uint64_t payload[TRACE_PAYLOAD / 8];
+};
+_Static_assert(sizeof(struct trace_slot) == 64, "a cache line");
+
+/*
+ * struct trace_mr - a memory region
+ * @counter:	as far as it is on-demand
+ * @map:	its page table from outside: a character for some pages, see `urxe stat`
+ * @page_size:	bytes
+ * @latency:	of faults, ns
+ */
+struct trace_mr {
+	uint64_t addr, length, iova;
+	_Atomic uint64_t counter[TRACE_N_ODP];
+	_Atomic uint64_t cached;
+	uint64_t latency;
+	uint32_t page_size, access, pd;
+	uint8_t on_demand, implicit, writable, model;
+	char map[TRACE_MAP_CELLS];
+};
+
+/*
+ * struct trace_packet - the last packet one way
+ * @count:	how many there were
+ */
+struct trace_packet {
+	uint64_t time;
+	uint32_t psn;
+	uint8_t opcode, syndrome, why, unused;
+	uint64_t count;
+};
+
+/*
+ * struct trace_queue - a send or receive queue
+ * @depth:	requests that it has room for
+ * @posted:	requests in it (of a receive queue: when it was last looked at)
+ * @taken:	of them, those that are under way
+ * @wait:	enum trace_wait: what its head waits for, since @since (ns)
+ * @wr_id, @opcode: of the head
+ */
+struct trace_queue {
+	uint32_t depth, posted, taken;
+	uint8_t wait, opcode, unused[2];
+	uint64_t since;
+	uint64_t wr_id;
+};
+
+/*
+ * struct trace_qp - a queue pair
+ * @state:	enum ibv_qp_state, since @since (ns), by @cause (enum trace_cause)
+ * @status:	of the completion that made it fail
+ * @una, @next_psn, @max_psn, @epsn: sequence numbers, see transport_internal.h
+ * @rnr_naks, @timeouts: since the last progress
+ * @rnr_sent:	RNR NAKs sent; @rnr_since: the first of them since the last receive request
+ *		was taken, 0: none
+ */
+struct trace_qp {
+	uint64_t since;
+	uint32_t peer, pd, send_cq, recv_cq, srq;
+	uint8_t type, state, cause, status;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t max_rd_atomic, max_dest_rd_atomic, retry_left, rnr_left;
+	uint32_t mtu;
+	struct trace_ip local, remote;
+	struct trace_queue sq, rq;
+	uint32_t una, next_psn, max_psn, epsn;
+	uint32_t rnr_naks, timeouts;
+	uint32_t rnr_sent, unused;
+	uint64_t rnr_since;
+	struct trace_packet out, in;
+};
+
+/*
+ * struct trace_cq - a completion queue
+ * @size:	completions that it has room for
+ * @produced, @polled: how many there ever were; polled by verbs of libibverbs
+ * @waiting:	since when some wait to be polled (ns), 0: none
+ * @armed:	ibv_req_notify_cq, 2: for solicited ones only; @events: that it gave
+ */
+struct trace_cq {
+	uint32_t size, users;
+	_Atomic uint64_t produced, polled;
+	uint64_t waiting, last;
+	uint64_t events;
+	uint8_t armed, overrun, channel, unused[5];
+};
+
+/* struct trace_srq - a shared receive queue; @left: when one was last taken */
+struct trace_srq {
+	uint32_t pd, size, limit, left;
+};
+
+/* struct trace_device - @counter: TRACE_HW_COUNTERS, and ours behind them */
+struct trace_device {
+	uint64_t guid;
+	uint64_t counter[32];
+	char ifname[16];
+	uint32_t mtu, up;
+};
+
+/*
+ * struct trace_cm_id - a connection identifier
+ * @state:	text of the state it is in, since @since
+ * @unacked:	events that the program has not acknowledged
+ */
+struct trace_cm_id {
+	struct trace_ip local, remote;
+	uint64_t since;
+	uint32_t qpn, local_id, remote_id, unacked;
+	uint16_t local_port, remote_port, unused[2];
+	char state[16];
+};
+
+/*
+ * struct trace_object - one object of the HCA
+ * @kind:	enum trace_object_kind, written last when it is made
+ * @id:		key of an MR, QPN, number of others
+ * @device:	index of its device
+ * @gone:	the program has destroyed it; its entry is kept for the report
+ * @serial:	the order in which they were made
+ * @created, @ended: ns
+ * @name:	given by the program, or of the device
+ */
+struct trace_object {
+	_Atomic uint32_t kind;
+	uint32_t id;
+	uint16_t device;
+	uint8_t gone, unused[5];
+	uint64_t serial;
+	uint64_t created, ended;
+	char name[32];
+	union {
+		struct trace_mr mr;
+		struct trace_qp qp;
+		struct trace_cq cq;
+		struct trace_srq srq;
+		struct trace_device dev;
+		struct trace_cm_id cm;
+		uint64_t room[55];
+	};
+};
+_Static_assert(sizeof(struct trace_object) == 512, "objects have one size");
+
+/* struct trace_block - objects in a row; @count is written last */
+struct trace_block {
+	uint64_t offset;
+	_Atomic uint64_t count;
+};
+
+/*
+ * enum trace_end - what is known of the end of the process
+ * TRACE_RUNNING: nothing
+ * TRACE_REPORTED: it wrote its report itself
+ * TRACE_REPLACED: execve(2), or the engine was given up
+ */
+enum trace_end {
+	TRACE_RUNNING,
+	TRACE_REPORTED,
+	TRACE_REPLACED,
+};
+
+/*
+ * struct trace_header
+ * @size:	of the whole file that its writer has allocated
+ * @pid, @start:	process, and field 22 of its /proc/PID/stat, which tells it from another
+ *		that got its id later
+ * @mono, @real: CLOCK_MONOTONIC and CLOCK_REALTIME at one moment; 0 from a simulator
+ * @kinds:	those that are recorded, a bit for each
+ * @stats:	what --stats asked for
+ * @elsewhere:	the path of the segment that is used instead of this one: a full trace
+ * @next:	number of the next record; @lost: records whose slot was being written
+ * @unlisted:	objects for which there was no room
+ * @gone:	counters of MRs that are gone
+ * @net:	TRACE_NET_COUNTERS
+ */
+struct trace_header {
+	char magic[8];
+	uint32_t version, header_bytes, slot_bytes, object_bytes;
+	uint64_t size;
+	uint64_t ring_offset, slots;
+	int32_t pid;
+	uint32_t uid;
+	uint64_t start;
+	uint64_t mono, real;
+	uint64_t exe_dev, exe_ino;
+	uint64_t kinds;
+	char program[64], host[64];
+	char elsewhere[1024];
+	_Atomic uint32_t end;
+	uint8_t uffd, full, unused[2];
+	_Atomic uint64_t uffd_events;
+	_Alignas(64) _Atomic uint64_t next;
+	_Atomic uint64_t lost;
+	_Alignas(64) _Atomic uint64_t serial;
+	_Atomic uint64_t unlisted;
+	struct trace_block block[TRACE_BLOCKS];
+	_Alignas(64) _Atomic uint64_t gone[TRACE_N_ODP];
+	uint64_t net[32];
+};
+_Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_BYTES, "header");
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * recorder.h - the writer: what happens in the HCA goes into a segment of shared memory.
+ *
+ * One line at the place where a thing happens:
+ *
+ *	TRACE(recorder, now, qp_state, .qpn = qp->qpn, .from = from, .to = to);
+ *
+ * Nothing is formatted, no system call is made, no lock is taken and nothing is waited for,
+ * so it may be used under any lock and in a signal handler. Without a recorder (NULL) it does
+ * nothing. Objects and counters are memory of the segment that their owners write to as they
+ * write to their own.
+ *
+ * Memory order: who writes a record publishes it with release (recorder_put()); objects are
+ * published by their kind.
+ */
+#ifndef URXE_TRACE_RECORDER_H
+#define URXE_TRACE_RECORDER_H
+
+#include <stddef.h>
+
+#include "trace/format.h"
+
+/* How many records are kept without --trace */
+#define RECORDER_SLOTS 4096
+
+/*
+ * struct recorder_cfg
+ * @path:	file to be made; NULL: memory of the process only
+ * @slots:	records that the ring has room for, a power of two
+ * @full:	the busiest kinds, too
+ * @real:	CLOCK_REALTIME at @mono, both 0: the times are no clock's
+ * @elsewhere:	this segment only tells where the other one is, or NULL
+ * @mapped:	told of each piece of the file that is mapped, or NULL
+ */
+struct recorder_cfg {
+	const char *path;
+	uint32_t slots;
+	bool full;
+	uint64_t mono, real;
+	const char *elsewhere;
+	void (*mapped)(void *addr, size_t len);
+};
+
+/* struct recorder_piece - a part of the file that is mapped at one place */
+struct recorder_piece {
+	uint64_t offset;
+	size_t len;
+	char *addr;
+};
+
+/*
+ * struct recorder - private to the process
+ * @hdr, @slot:	in the segment
+ * @mask:	of the ring
+ * @kinds:	a bit for each kind that is recorded
+ * @in:		what the rest is (recorder.c)
+ */
+struct recorder {
+	struct trace_header *hdr;
+	struct trace_slot *slot;
+	uint64_t mask;
+	_Atomic uint64_t kinds;
+	struct recorder_inside *in;
+};
+
+/*
+ * recorder_open - 0, or -errno: the file is there already (EEXIST), cannot be made, or there
+ * is no room for it
+ */
+int recorder_open(const struct recorder_cfg *cfg, struct recorder **out);
+/* The end of the process is orderly: @end. The segment stays. */
+void recorder_end(struct recorder *r, enum trace_end end);
+/* Unmap it; objects must not be used any more. The file stays. */
+void recorder_close(struct recorder *r);
+/*
+ * recorder_forked - in the child of fork: what the parent goes on to write is not touched any
+ * more, neither by records nor through objects, which become memory of the child
+ */
+void recorder_forked(struct recorder *r);
+/* The file's name; NULL if it has none */
+const char *recorder_path(const struct recorder *r);
+/*
+ * For readers in the same process: @len bytes at @offset of the file, both multiples of 8;
+ * false: not there
+ */
+bool recorder_copy(const struct recorder *r, uint64_t offset, void *buf, size_t len);
+
+/*
+ * recorder_object - memory for an object, zeroed but for what is given here. Also without a
+ * recorder, and where the segment has no room: then nobody sees it. NULL: out of memory.
+ *
+ * The owner fills it and calls recorder_object_ready().
+ */
+struct trace_object *recorder_object(struct recorder *r);
+static inline void recorder_object_ready(struct trace_object *o,
+					 enum trace_object_kind kind)
+{
+	atomic_store_explicit(&o->kind, kind, memory_order_release);
+}
+void recorder_object_free(struct recorder *r, struct trace_object *o);
+
+static inline bool recorder_wants(const struct recorder *r, enum trace_kind kind)
+{
+	return r && atomic_load_explicit(&r->kinds, memory_order_relaxed) & 1ull << kind;
+}
+
+/* @payload: TRACE_PAYLOAD bytes */
+void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
+		  const uint64_t *payload);
+
+#define TRACE(where, now, name, ...)                                                     \
+	do {                                                                             \
+		struct recorder *r_ = (where);                                           \
+		if (recorder_wants(r_, TRACE_KIND_##name)) {                             \
+			union {                                                          \
+				uint64_t words[TRACE_PAYLOAD / 8];                       \
+				struct trace_rec_##name fields;                          \
+			} u_ = {{0}};                                                    \
+			u_.fields = (struct trace_rec_##name){__VA_ARGS__};              \
+			recorder_put(r_, (now), TRACE_KIND_##name, u_.words);            \
+		}                                                                        \
+	} while (0)
+
+#endif
