@@ -43,6 +43,7 @@
 #include <string.h>
 
 #include "emu/cm_internal.h"
+#include "emu/hca.h"
 
 #define MS 1000000u /* ns */
 
@@ -805,7 +806,9 @@ static void attr_init(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *m
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (c->responder_resources)
-		a->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		a->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				      EMU_ACCESS_FLUSH_GLOBAL |
+				      EMU_ACCESS_FLUSH_PERSISTENT;
 	a->pkey_index = 0;
 	a->port_num = 1;
 }

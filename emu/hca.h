@@ -35,6 +35,12 @@ struct emu_xrcd;
 #define EMU_NO_DEADLINE	  UINT64_MAX
 
 /*
+ * Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
+ */
+#define EMU_ACCESS_FLUSH_GLOBAL	    (1 << 8)
+#define EMU_ACCESS_FLUSH_PERSISTENT (1 << 9)
+
+/*
  * struct emu_ring_info - where a ring is, for the mminfo of the rxe ABI
  * @offset: what the owner's mmap(2) of its command fd must use; @size: bytes
  */

@@ -154,12 +154,7 @@ enum {
 	EMU_FIRST_QPN = 16, /* 0 and 1 are SMI and GSI */
 };
 
-/*
- * Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
- */
-#define EMU_ACCESS_FLUSH_GLOBAL	    (1 << 8)
-#define EMU_ACCESS_FLUSH_PERSISTENT (1 << 9)
-#define EMU_ACCESS_OPTIONAL	    0x3ff00000
+#define EMU_ACCESS_OPTIONAL 0x3ff00000
 #define EMU_ACCESS_REMOTE                                                                \
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |   \
 	 EMU_ACCESS_FLUSH_GLOBAL | EMU_ACCESS_FLUSH_PERSISTENT)

@@ -442,6 +442,7 @@ int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	if (mask & ~STANDARD_BITS)
 		return -EOPNOTSUPP;
+	mask = emu_qp_mask(qp->type, mask);
 	ret = check_path(qp, attr, mask, &path);
 	if (ret)
 		return ret;

@@ -55,6 +55,11 @@ struct emu_qp {
  */
 void emu_qp_fail(struct emu_qp *qp, int event);
 
+/*
+ * emu_qp_mask - what of the attributes @mask concerns such a QP: who modifies one half of an XRC
+ * connection may name those of the other, too (modify_qp_mask() of the kernel)
+ */
+int emu_qp_mask(enum ibv_qp_type type, int mask);
 /* Does the state table allow it? @mask: the attributes given */
 bool emu_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
 			  enum ibv_qp_state to, int mask);

@@ -86,6 +86,18 @@ static const struct rule rules[] = {
      .may = {[UC] = CUR | RIGHTS, [UD] = CUR | QKEY}},
 };
 
+int emu_qp_mask(enum ibv_qp_type type, int mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(int)ANSWER;
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(int)(ASK & ~TIMEOUT);
+	default:
+		return mask;
+	}
+}
+
 static enum kind kind_of(enum ibv_qp_type type)
 {
 	switch (type) {

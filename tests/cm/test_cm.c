@@ -384,6 +384,11 @@ START_TEST(qp_attributes)
 	int mask;
 
 	ck_assert_int_eq(emu_cm_qp_attr(a, &attr, &mask), -EINVAL); /* not yet */
+	attr.qp_state = IBV_QPS_INIT;
+	ck_assert_int_eq(emu_cm_qp_attr(a, &attr, &mask), 0);
+	/* WRITE, READ, atomics, FLUSH of both kinds: what the kernel gives */
+	ck_assert_uint_eq(attr.qp_access_flags, 0x30e);
+	attr.qp_state = IBV_QPS_RTR;
 	live(w, 100);
 	b = w->peer[1].conn[0];
 	ck_assert_int_eq(emu_cm_qp_attr(a, &attr, &mask), 0);

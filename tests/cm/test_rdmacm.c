@@ -514,6 +514,35 @@ START_TEST(bind_conflicts)
 }
 END_TEST
 
+/* The kernel's cma takes loopback for any address: the device is chosen when it resolves. */
+START_TEST(bind_to_loopback_ties_to_no_device)
+{
+	const char *text = addresses[_i];
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+	struct sockaddr_storage ss = addr_of(text, 0);
+	struct side l = listener(RDMA_PS_TCP, text, 1);
+
+	ck_assert_int_eq(bind_to(id, text, 0), 0);
+	ck_assert_ptr_null(id->verbs);
+	ck_assert_uint_eq(id->port_num, 0);
+	ck_assert_uint_ne(rdma_get_src_port(id), 0);
+	ck_assert_ptr_null(l.id->verbs);
+
+	ck_assert_int_eq(resolve(id, text, ntohs(rdma_get_src_port(l.id))), 0);
+	expect_ack(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	ck_assert_ptr_nonnull(id->verbs);
+	ck_assert_uint_eq(id->port_num, 1);
+	if (ss.ss_family == AF_INET) /* what the program said it was bound to */
+		ck_assert_uint_eq(
+		    ((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr.s_addr,
+		    ((struct sockaddr_in *)&ss)->sin_addr.s_addr);
+	ck_assert_int_eq(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+	done(&l);
+}
+END_TEST
+
 START_TEST(afonly_parts_the_families)
 {
 	struct rdma_event_channel *ch = channel();
@@ -829,6 +858,11 @@ START_TEST(multicast)
 		ck_assert_int_eq(rdma_join_multicast(s.id, (struct sockaddr *)&group, &s),
 				 -1);
 		ck_assert_int_eq(bind_to(s.id, from[i], 0), 0);
+		/* loopback has no device yet */
+		ck_assert_int_eq(rdma_join_multicast(s.id, (struct sockaddr *)&group, &s),
+				 -1);
+		ck_assert_int_eq(resolve(s.id, from[i], 1), 0);
+		expect_ack(s.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 		add_qp(s.id);
 		ck_assert_int_eq(rdma_join_multicast(s.id, (struct sockaddr *)&group, &s),
 				 0);
@@ -911,6 +945,7 @@ int main(void)
 	tcase_add_test(t, connections_one_after_another);
 	tcase_add_test(t, synchronous);
 	tcase_add_test(t, bind_conflicts);
+	tcase_add_loop_test(t, bind_to_loopback_ties_to_no_device, 0, 3);
 	tcase_add_test(t, afonly_parts_the_families);
 	tcase_add_test(t, port_spaces_are_apart);
 	tcase_add_test(t, conflict_between_processes);

@@ -13,8 +13,8 @@
  * events are queued before the command returns, which no program can tell from a fast
  * kernel.
  *
- * Loopback. The kernel takes any 127.x for "this host" and any device for it. Here lo has
- * a device of its own by default; its address stands for all of 127.0.0.0/8 on the wire
+ * Loopback. The kernel takes any 127.x for "this host" and any device for it, chosen when
+ * a destination is resolved. Here lo has a device of its own by default; its address stands for all of 127.0.0.0/8 on the wire
  * (sgid, dgid), while the socket addresses stay what the program said. If no device is on
  * lo, the first one serves, with its own address as both ends.
  */
@@ -106,14 +106,20 @@ static bool needs_scope(const union ucma_addr *a)
 	       !a->in6.sin6_scope_id;
 }
 
+/*
+ * To the kernel a loopback address is as good as any address (cma_any_addr()): it ties the
+ * identifier to no device.
+ */
 static int bind_source(struct ucma_id *id)
 {
 	int ret = 0;
 
 	if (needs_scope(&id->src))
 		return -EINVAL;
-	if (!ucma_addr_is_zero(&id->src))
-		ret = id->src.sa.sa_family == UCMA_AF_IB ? -ENODEV : attach_source(id);
+	if (id->src.sa.sa_family == UCMA_AF_IB)
+		ret = ucma_addr_is_zero(&id->src) ? 0 : -ENODEV;
+	else if (!ucma_addr_is_zero(&id->src) && !ucma_addr_is_loopback(&id->src))
+		ret = attach_source(id);
 	if (ret)
 		return ret;
 	/*
@@ -172,7 +178,8 @@ static int resolve_loopback(struct ucma_id *id)
 		if (!dev)
 			return -ENODEV;
 		attach(id, dev, index, &gid);
-		ucma_addr_set_loopback(&id->src);
+		if (ucma_addr_is_zero(&id->src))
+			ucma_addr_set_loopback(&id->src);
 	}
 	id->dgid = id->sgid;
 	return 0;
