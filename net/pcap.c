@@ -57,10 +57,37 @@ static int write_all(int fd, const void *data, size_t len)
 	return n == (ssize_t)len ? 0 : -EIO;
 }
 
+/*
+ * Is the file a capture that pcap_packet() wrote? Its first packet tells: it has the
+ * addresses of ether_header(), which no interface has. A capture of another program is
+ * somebody's data.
+ */
+static bool is_ours(int fd, off_t size)
+{
+	struct file_header h;
+	struct record_header rec;
+	uint8_t p[ETH_HDR + IP6_HDR];
+	off_t at = sizeof(h) + sizeof(rec);
+	bool v4;
+
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || h.magic != MAGIC_NS ||
+	    h.linktype != LINKTYPE_ETHER)
+		return false;
+	if (size == sizeof(h))
+		return true;
+	/* the shortest packet is longer than this */
+	if (pread(fd, p, sizeof(p), at) != sizeof(p))
+		return false;
+	v4 = get_be16(p + 12) == 0x0800;
+	return p[0] == 0x02 && !p[1] && p[6] == 0x02 && !p[7] &&
+	       !memcmp(p + 2, p + ETH_HDR + (v4 ? 16 : 36), 4) &&
+	       !memcmp(p + 8, p + ETH_HDR + (v4 ? 12 : 20), 4);
+}
+
 /* An empty file gets a header; who comes second finds it there */
 static int begin_file(int fd)
 {
-	struct file_header h = {MAGIC_NS, 2, 4, 0, 0, SNAPLEN, LINKTYPE_ETHER}, there;
+	struct file_header h = {MAGIC_NS, 2, 4, 0, 0, SNAPLEN, LINKTYPE_ETHER};
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -68,10 +95,7 @@ static int begin_file(int fd)
 	/* a pipe or a terminal has no beginning to look at */
 	if (!S_ISREG(st.st_mode) || st.st_size == 0)
 		return write_all(fd, &h, sizeof(h));
-	if (pread(fd, &there, sizeof(there), 0) != sizeof(there) ||
-	    there.magic != MAGIC_NS || there.linktype != LINKTYPE_ETHER)
-		return -EEXIST;
-	return 0;
+	return is_ours(fd, st.st_size) ? 0 : -EEXIST;
 }
 
 /*

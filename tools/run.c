@@ -244,7 +244,7 @@ static int preload_name(const struct session *s, char path[PATH_MAX])
 
 	if (err || !strpbrk(path, ": "))
 		return err;
-	snprintf(link, sizeof(link), "%s/liburxe.so", s->dir);
+	snprintf(link, sizeof(link), "%s/" SESSION_LIBRARY, s->dir);
 	if (symlink(path, link))
 		return -errno;
 	strcpy(path, link);
@@ -317,8 +317,8 @@ static int run(int argc, char **argv)
 		rc = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
 	if (leftover)
 		session_linger(&s);
-	else
-		session_remove(&s);
+	else if (!session_remove(&s))
+		usage_error("%s has files that urxe did not make, and stays", s.dir);
 	if (sig)
 		die_by(sig);
 	return rc;

@@ -1,5 +1,10 @@
 /*
  * session.c - the private directory of a run: where it is, its beginning and its end.
+ *
+ * It lies where the user may have directories of any name, and is removed by later runs
+ * when this one was killed. So a session is recognised by what it cannot have by chance
+ * (session_check()), and is removed file by file, by the names that a session's files
+ * have.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,24 +17,102 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/tools.h"
+#include "verbs/host/tree.h"
 #include "verbs/ucma/will.h"
+#include "verbs/ucma/will_file.h"
 
-#define NAME	      "urxe-XXXXXX"
-#define STALE_SECONDS 60
-#define LINGER_MAX    64 /* processes that are waited for at a time */
+#define LINGER_MAX 64 /* processes that are waited for at a time */
+#define MARK	   ".session"
+
+/* --- what proves that a directory is a session's ---------------------------------- */
+
+/*
+ * The text of the mark: a copy, or a directory that was given the name, has another name
+ * or inode.
+ */
+static void mark_text(const char *name, const struct stat *st, char *text, size_t size)
+{
+	snprintf(text, size, "urxe session 1 %s %llu", name,
+		 (unsigned long long)st->st_ino);
+}
+
+/*
+ * The mark is a symbolic link that leads nowhere: it is there whole or not at all, keeps
+ * its mode under any umask, and its text under any limit of file sizes.
+ */
+static int set_mark(int dir, const char *name)
+{
+	char text[128];
+	struct stat st;
+
+	if (fstat(dir, &st))
+		return -errno;
+	mark_text(name, &st, text, sizeof(text));
+	return symlinkat(text, dir, MARK) ? -errno : 0;
+}
+
+static bool is_session_name(const char *name)
+{
+	return strlen(name) == strlen(SESSION_PREFIX "XXXXXX") &&
+	       !strncmp(name, SESSION_PREFIX, strlen(SESSION_PREFIX));
+}
+
+bool session_check(int dir, const char *name)
+{
+	char want[128], is[128];
+	struct stat st, mark;
+	ssize_t n;
+
+	if (!is_session_name(name) || fstat(dir, &st) || !S_ISDIR(st.st_mode) ||
+	    (st.st_mode & 077) || fstatat(dir, MARK, &mark, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISLNK(mark.st_mode) || mark.st_uid != st.st_uid)
+		return false;
+	mark_text(name, &st, want, sizeof(want));
+	n = readlinkat(dir, MARK, is, sizeof(is));
+	return n == (ssize_t)strlen(want) && !memcmp(is, want, (size_t)n);
+}
+
+/* --- the beginning ---------------------------------------------------------------- */
+
+/* A directory that somebody else owns is no place for ours unless it is sticky. */
+static bool is_trusted(const char *parent)
+{
+	struct stat st;
+
+	return stat(parent, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       (st.st_mode & S_ISVTX || (st.st_uid == geteuid() && !(st.st_mode & 022)));
+}
 
 static int make_in(struct session *s, const char *parent)
 {
-	int n = snprintf(s->dir, sizeof(s->dir), "%s/" NAME, parent);
+	int n = snprintf(s->dir, sizeof(s->dir), "%s/" SESSION_PREFIX "XXXXXX", parent);
+	char stat_dir[sizeof(s->dir) + 8];
+	int err = 0;
 
 	/* sockets below it need short names, LD_PRELOAD no colons or spaces */
 	if (n > 80 || *parent != '/' || strpbrk(parent, ": "))
 		return -EINVAL;
-	return mkdtemp(s->dir) ? 0 : -errno;
+	if (!is_trusted(parent))
+		return -EPERM;
+	if (!mkdtemp(s->dir))
+		return -errno;
+	/* The mark comes behind the lock: who sees it can tell whether we live. */
+	snprintf(stat_dir, sizeof(stat_dir), "%s/stat", s->dir);
+	s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (s->lock < 0 || flock(s->lock, LOCK_EX) || mkdir(stat_dir, 0700))
+		err = -errno;
+	if (!err)
+		err = set_mark(s->lock, strrchr(s->dir, '/') + 1);
+	if (err) {
+		rmdir(stat_dir);
+		rmdir(s->dir);
+		if (s->lock >= 0)
+			close(s->lock);
+	}
+	return err;
 }
 
 /* Memory file systems first: the tree has some hundred files. */
@@ -53,92 +136,11 @@ static int make_somewhere(struct session *s)
 		if (!err)
 			return 0;
 	}
-	usage_error("cannot make a directory in /tmp: %s", strerror(-err));
+	usage_error("cannot make a directory in /dev/shm or /tmp: %s", strerror(-err));
 	return err;
 }
 
-/* Remove what is in the directory @fd, which is closed. */
-static void empty(int fd)
-{
-	DIR *d = fdopendir(fd);
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		int sub;
-
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		if (unlinkat(fd, e->d_name, 0) == 0 || errno != EISDIR)
-			continue;
-		sub = openat(fd, e->d_name,
-			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (sub >= 0)
-			empty(sub);
-		unlinkat(fd, e->d_name, AT_REMOVEDIR);
-	}
-	if (d)
-		closedir(d);
-}
-
-void session_remove(const struct session *s)
-{
-	will_execute(s->dir);
-	empty(s->lock);
-	rmdir(s->dir);
-}
-
-/*
- * What a run left behind that was killed by SIGKILL: nobody holds the lock. A directory
- * that is so new may not be locked yet.
- */
-static void remove_stale(const char *parent)
-{
-	DIR *d = opendir(parent);
-	time_t old = time(NULL) - STALE_SECONDS;
-	struct session s;
-	struct dirent *e;
-	struct stat st;
-
-	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, "urxe-", 5) || strlen(e->d_name) != strlen(NAME))
-			continue;
-		if (snprintf(s.dir, sizeof(s.dir), "%s/%s", parent, e->d_name) >=
-		    (int)sizeof(s.dir))
-			continue;
-		s.lock = open(s.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (s.lock < 0)
-			continue;
-		if (fstat(s.lock, &st) == 0 && st.st_uid == geteuid() &&
-		    st.st_mtime < old && flock(s.lock, LOCK_EX | LOCK_NB) == 0)
-			session_remove(&s);
-		else
-			close(s.lock);
-	}
-	if (d)
-		closedir(d);
-}
-
-int session_create(struct session *s)
-{
-	char path[sizeof(s->dir) + 8];
-	int err = make_somewhere(s);
-
-	if (err)
-		return err;
-	s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "%s/stat", s->dir);
-	if (s->lock < 0 || flock(s->lock, LOCK_EX) || mkdir(path, 0700)) {
-		err = -errno;
-		usage_error("%s: %s", s->dir, strerror(errno));
-		return err;
-	}
-	*strrchr(path, '/') = '\0';
-	*strrchr(path, '/') = '\0';
-	remove_stale(path);
-	return 0;
-}
-
-/* --- descendants that outlive the program ----------------------------------------- */
+/* --- who is in it ----------------------------------------------------------------- */
 
 /* Has the process of this /proc entry the variable @want in its environment? */
 static bool has_variable(int proc, const char *pid, const char *want)
@@ -161,12 +163,14 @@ static bool has_variable(int proc, const char *pid, const char *want)
 }
 
 /* pidfds of the processes of the session; how many */
-static int find_users(const char *want, struct pollfd *fds)
+static int find_users(const struct session *s, struct pollfd *fds)
 {
+	char want[sizeof(s->dir) + 16];
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
 	int n = 0;
 
+	snprintf(want, sizeof(want), "URXE_DIR=%s", s->dir);
 	while (proc && n < LINGER_MAX && (e = readdir(proc))) {
 		pid_t pid = (pid_t)atoi(e->d_name);
 		int fd;
@@ -183,14 +187,133 @@ static int find_users(const char *want, struct pollfd *fds)
 	return n;
 }
 
+static bool session_in_use(const struct session *s)
+{
+	struct pollfd fds[LINGER_MAX];
+	int n = find_users(s, fds);
+
+	for (int i = 0; i < n; i++)
+		close(fds[i].fd);
+	return n > 0;
+}
+
+/* --- the end ---------------------------------------------------------------------- */
+
+/* Entries of the directory @dir that are @prefix and a process id */
+static void remove_numbered(int dir, const char *name, const char *prefix)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	size_t n = strlen(prefix);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		const char *digits = e->d_name + n;
+
+		if (!strncmp(e->d_name, prefix, n) && *digits &&
+		    !digits[strspn(digits, "0123456789")])
+			unlinkat(dirfd(d), e->d_name, 0);
+	}
+	if (d)
+		closedir(d);
+}
+
+/*
+ * All that a session has, by name. What somebody else put there stays, and with it the
+ * directory, which without the mark is nobody's business any more.
+ */
+bool session_remove(const struct session *s)
+{
+	will_execute(s->dir);
+	fchmod(s->lock, 0700); /* whatever the program has made of it */
+	tree_remove(s->lock);
+	remove_numbered(s->lock, "stat", "");
+	unlinkat(s->lock, "stat", AT_REMOVEDIR);
+	remove_numbered(s->lock, ".", WILL_PREFIX);
+	remove_numbered(s->lock, ".", "." WILL_PREFIX);
+	unlinkat(s->lock, SESSION_LIBRARY, 0);
+	unlinkat(s->lock, MARK, 0);
+	return rmdir(s->dir) == 0 || errno != ENOTEMPTY;
+}
+
+/*
+ * The directory @name of @parent opened, if it is ours by its owner; -1 if not. One that a
+ * program has closed to everybody is opened again, @mode is what it was.
+ */
+static int open_own(int parent, const char *name, mode_t *mode)
+{
+	int at = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char path[40];
+	struct stat st;
+	int fd = -1;
+
+	if (at < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	if (fstat(at, &st) == 0 && st.st_uid == geteuid()) {
+		*mode = st.st_mode & 07777;
+		if ((*mode & 0700) == 0700 || chmod(path, *mode | 0700) == 0)
+			fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	close(at);
+	return fd;
+}
+
+/* Remove the session @name if it is proved to be one and nobody is in it any more. */
+static void remove_if_stale(int parent, const char *path, const char *name)
+{
+	struct session s;
+	mode_t mode = 0;
+
+	if (snprintf(s.dir, sizeof(s.dir), "%s/%s", path, name) >= (int)sizeof(s.dir))
+		return;
+	s.lock = open_own(parent, name, &mode);
+	if (s.lock < 0)
+		return;
+	if (session_check(s.lock, name) && flock(s.lock, LOCK_EX | LOCK_NB) == 0 &&
+	    session_check(s.lock, name) && !session_in_use(&s))
+		session_remove(&s);
+	else if ((mode & 0700) != 0700)
+		fchmod(s.lock, mode);
+	close(s.lock);
+}
+
+/* What runs left behind that were killed by SIGKILL: nobody holds the lock. */
+static void remove_stale(const char *parent)
+{
+	DIR *d = opendir(parent);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (is_session_name(e->d_name))
+			remove_if_stale(dirfd(d), parent, e->d_name);
+	if (d)
+		closedir(d);
+}
+
+int session_create(struct session *s)
+{
+	mode_t umask_was = umask(077);
+	int err = make_somewhere(s);
+	char parent[sizeof(s->dir)];
+
+	if (!err) {
+		strcpy(parent, s->dir);
+		*strrchr(parent, '/') = '\0';
+		remove_stale(parent);
+	}
+	umask(umask_was);
+	return err;
+}
+
+/* --- descendants that outlive the program ----------------------------------------- */
+
 static void linger(const struct session *s)
 {
 	struct pollfd fds[LINGER_MAX];
-	char want[sizeof(s->dir) + 16];
 	int n;
 
-	snprintf(want, sizeof(want), "URXE_DIR=%s", s->dir);
-	while ((n = find_users(want, fds)) > 0) {
+	while ((n = find_users(s, fds)) > 0) {
 		/* One at a time: a process that has ended stays readable. */
 		for (int i = 0; i < n; i++) {
 			while (poll(&fds[i], 1, WILL_MS) <= 0)

@@ -242,7 +242,7 @@ static void visit_parent(struct query *q, const char *parent)
 	char path[PATH_MAX];
 
 	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, "urxe-", 5) ||
+		if (strncmp(e->d_name, SESSION_PREFIX, strlen(SESSION_PREFIX)) ||
 		    snprintf(path, sizeof(path), "%s/%s", parent, e->d_name) >=
 			(int)sizeof(path))
 			continue;

@@ -47,9 +47,15 @@ struct session {
 /* How often to look whether a program of a session died and left a will */
 #define WILL_MS 1000
 
+#define SESSION_PREFIX	"urxe-session."
+#define SESSION_LIBRARY "liburxe.so" /* see preload_name() of run.c */
+
 /* session_create - 0, or -errno with a line on stderr */
 int session_create(struct session *s);
-void session_remove(const struct session *s);
+/* session_remove - false: there is something in it that is not the session's; it stays */
+bool session_remove(const struct session *s);
+/* session_check - is the open directory @dir, called @name, a session of its owner? */
+bool session_check(int dir, const char *name);
 /* session_parents - directories that a session may be in; some may be NULL */
 #define SESSION_PARENTS 3
 const char *const *session_parents(void);

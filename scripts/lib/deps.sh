@@ -64,12 +64,11 @@ build_in() {
 	local dir=$1
 	shift
 	if [ ! -e "$dir/build.ninja" ]; then
-		rm -rf "$dir"
-		meson setup "$@" "$dir" "$ROOT" >"$dir.log" 2>&1 || {
-			cat "$dir.log" >&2
+		mkdir -p "$dir"
+		meson setup "$@" "$dir" "$ROOT" >"$dir/setup.log" 2>&1 || {
+			cat "$dir/setup.log" >&2
 			die "configuration failed"
 		}
-		mv "$dir.log" "$dir/setup.log"
 	fi
 	ninja -C "$dir" >"$dir/ninja.log" 2>&1 || {
 		tail -n 60 "$dir/ninja.log" >&2

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "net/pcap.h"
+
 static char file[128], out[128];
 
 static void setup(void)
@@ -150,6 +152,44 @@ START_TEST(other_files_are_left_alone)
 }
 END_TEST
 
+/* As tcpdump --time-stamp-precision=nano writes it */
+START_TEST(a_capture_of_another_program_is_left_alone)
+{
+	const uint32_t head[] = {0xa1b23c4d, 4 << 16 | 2, 0, 0, 65535, 1, 7, 7, 60, 60};
+	const uint8_t frame[60] = {2, 0, 127, 0, 0, 1, 0x52, 0x54, [12] = 8, [14] = 0x45};
+	struct net_port_cfg cfg = {.pcap = file};
+	struct h_node a;
+	struct stat st;
+	FILE *f = fopen(file, "w");
+
+	fwrite(head, sizeof(head), 1, f);
+	fwrite(frame, sizeof(frame), 1, f);
+	fclose(f);
+	ck_assert_int_eq(pcap_renew(file), -EEXIST);
+	ck_assert_int_eq(h_try_open_cfg(&a, &cfg), -EEXIST);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_eq(st.st_size, 100);
+}
+END_TEST
+
+START_TEST(a_capture_of_an_earlier_run_begins_anew)
+{
+	struct net_port_cfg cfg = {.pcap = file};
+	struct h_node a;
+	struct stat st;
+
+	h_open_cfg(&a, _i ? "::1" : h_lo(1), "lo", &cfg);
+	h_send(&a, &a.ip, a.base, 1, 64);
+	net_tx_flush(a.port);
+	h_close(&a);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_gt(st.st_size, 24);
+	ck_assert_int_eq(pcap_renew(file), 0);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_eq(st.st_size, 0);
+}
+END_TEST
+
 START_TEST(a_capture_lags_by_a_tick_at_most)
 {
 	struct net_port_cfg cfg = {.pcap = file};
@@ -176,6 +216,8 @@ int main(void)
 	tcase_add_loop_test(t, tshark_decodes_every_packet, 0, 2);
 	tcase_add_test(t, icrcs_fit_the_frames);
 	tcase_add_test(t, other_files_are_left_alone);
+	tcase_add_test(t, a_capture_of_another_program_is_left_alone);
+	tcase_add_loop_test(t, a_capture_of_an_earlier_run_begins_anew, 0, 2);
 	tcase_add_test(t, a_capture_lags_by_a_tick_at_most);
 	suite_add_tcase(s, t);
 	return h_main(s);

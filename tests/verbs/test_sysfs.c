@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "tests/verbs/util.h"
 #include "verbs/host/sysfs.h"
@@ -214,6 +215,48 @@ START_TEST(where_it_cannot_be_written)
 }
 END_TEST
 
+/* A tree written under umask @mask and removed by name; 0 if nothing is left of it */
+static int left_after_removal(mode_t mask)
+{
+	static struct sysfs_device dev[2];
+	char root[] = "/tmp/urxe-sysfs-XXXXXX", err[256], path[300];
+	int fd;
+
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	ck_assert_int_eq(sysfs_device_init(&dev[0], "rxe0", "lo"), 0);
+	dev[1] = dev[0];
+	strcpy(dev[1].name, "rxe.long_name15");
+	strcpy(dev[1].ifname, "ifname_of_15byt");
+	umask(mask);
+	ck_assert_msg(sysfs_write_tree(root, dev, 2, err, sizeof(err)) == 0, "%s", err);
+	umask(022);
+	snprintf(path, sizeof(path), "%s" IB "rxe0/ports/1/gids/0", root);
+	ck_assert_int_eq(access(path, R_OK), 0);
+	fd = open(root, O_RDONLY | O_DIRECTORY);
+	sysfs_remove_tree(fd);
+	close(fd);
+	return rmdir(root);
+}
+
+START_TEST(all_that_is_written_can_be_removed)
+{
+	ck_assert_int_eq(left_after_removal(022), 0);
+}
+END_TEST
+
+START_TEST(the_umask_closes_nothing)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit((geteuid() == 0 && setresuid(65534, 65534, 65534)) ||
+		      left_after_removal(0777));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, setup, teardown);
@@ -221,6 +264,8 @@ static void add(TCase *tc)
 	tcase_add_test(tc, the_device_resolves);
 	tcase_add_test(tc, counters_of_the_core);
 	tcase_add_test(tc, dynamic);
+	tcase_add_test(tc, all_that_is_written_can_be_removed);
+	tcase_add_test(tc, the_umask_closes_nothing);
 	tcase_add_test(tc, where_it_cannot_be_written);
 }
 

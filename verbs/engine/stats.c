@@ -7,6 +7,7 @@
 #include "verbs/engine/stats.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -485,6 +486,31 @@ static int write_special(struct engine *e, const char *path)
 	return fclose(out) ? -errno : 0;
 }
 
+/* A new file beside @path, under a name that nobody has; NULL with errno */
+static FILE *open_beside(const char *path, char tmp[PATH_MAX])
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	int fd = -1;
+	FILE *out;
+
+	for (unsigned int i = 0; fd < 0 && i < 100; i++) {
+		if (snprintf(tmp, PATH_MAX, "%s.%d.%u", path, (int)getpid(), i) >=
+		    PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return NULL;
+		}
+		fd = open(tmp, flags, 0666);
+		if (fd < 0 && errno != EEXIST)
+			return NULL;
+	}
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out && fd >= 0) {
+		close(fd);
+		unlink(tmp);
+	}
+	return out;
+}
+
 /* A reader sees the old file or the whole new one, never a part. */
 static int write_file(struct engine *e, const char *path)
 {
@@ -495,9 +521,7 @@ static int write_file(struct engine *e, const char *path)
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return write_special(e, path);
-	if (snprintf(tmp, sizeof(tmp), "%s.%d", path, (int)getpid()) >= (int)sizeof(tmp))
-		return -ENAMETOOLONG;
-	out = fopen(tmp, "we");
+	out = open_beside(path, tmp);
 	if (!out)
 		return -errno;
 	stats_json(e, out);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 int stats_listen(const char *dir)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct stat st;
 	int fd, n;
 
 	n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/stat/%d", dir,
@@ -29,7 +31,8 @@ int stats_listen(const char *dir)
 	if (fd < 0)
 		return -errno;
 	/* left by a process that had the same id, or by this one before exec */
-	unlink(addr.sun_path);
+	if (lstat(addr.sun_path, &st) == 0 && S_ISSOCK(st.st_mode))
+		unlink(addr.sun_path);
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 8)) {
 		n = -errno;
 		close(fd);

@@ -21,11 +21,15 @@
 #include <unistd.h>
 
 #include "verbs/host/netdev.h"
+#include "verbs/host/options.h"
 #include "verbs/host/paths.h"
 
 #define UVERBS_ABI 6 /* IB_USER_VERBS_ABI_VERSION */
 #define RXE_ABI	   2 /* RXE_UVERBS_ABI_VERSION */
 #define UCMA_ABI   4 /* RDMA_USER_CM_ABI_VERSION */
+
+#define DIR_MODE  0755
+#define FILE_MODE 0644
 
 #define CLASS_IB "/sys/class/infiniband/"
 
@@ -49,16 +53,30 @@ static const char *const hw_counters[] = {
     "sent_pkts",
 };
 
+/* The list of devices that a tree is made for, kept in it for its removal */
+#define LIST "sys/devices.urxe"
+
+/* What is done with each entry that put() and its like name */
+enum pass { MAKE, UNLINK_FILES, REMOVE_DIRS };
+
 /*
- * struct tree - a tree being written
+ * struct tree - a tree being written or removed
  * @fd:		its root
+ * @pass:	what is done now
  * @err:	the first error, as -errno; what follows it is skipped
  * @path:	where it happened
+ * @modes:	the umask takes bits away that programs need; they are given back
+ * @dir, @dirfd: the directory of the last entry, open while files are unlinked (-1: it is
+ *		not there)
  */
 struct tree {
 	int fd;
+	enum pass pass;
 	int err;
 	char path[PATH_MAX];
+	bool modes;
+	char dir[PATH_MAX];
+	int dirfd;
 };
 
 static void set_path(struct tree *t, const char *fmt, va_list ap)
@@ -69,15 +87,124 @@ static void set_path(struct tree *t, const char *fmt, va_list ap)
 		t->err = -ENAMETOOLONG;
 }
 
+static void make_dir(struct tree *t, const char *path)
+{
+	if (!mkdirat(t->fd, path, DIR_MODE)) {
+		if (t->modes && fchmodat(t->fd, path, DIR_MODE, 0))
+			t->err = -errno;
+	} else if (errno != EEXIST) {
+		t->err = -errno;
+	}
+}
+
 static void make_parents(struct tree *t)
 {
 	for (char *p = strchr(t->path, '/'); p && !t->err; p = strchr(p + 1, '/')) {
 		*p = '\0';
-		if (mkdirat(t->fd, t->path, 0755) && errno != EEXIST)
-			t->err = -errno;
+		make_dir(t, t->path);
 		*p = '/';
 	}
 }
+
+/* --- removal ---------------------------------------------------------------------- */
+
+/*
+ * The directory @path below the root, or -1. No link is followed on the way: where a
+ * program has put one there, what is behind it is not ours.
+ */
+static int open_below(const struct tree *t, const char *path)
+{
+	int fd = openat(t->fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	while (fd >= 0 && *path) {
+		char name[NAME_MAX + 1];
+		size_t n = strcspn(path, "/");
+		int next = -1;
+
+		if (n < sizeof(name)) {
+			memcpy(name, path, n);
+			name[n] = '\0';
+			next = openat(fd, name,
+				      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		}
+		close(fd);
+		fd = next;
+		path += n + (path[n] == '/');
+	}
+	return fd;
+}
+
+/* Split t->path: its directory is t->dir from now on; true if that is another one. */
+static bool enter_dir(struct tree *t, const char **name)
+{
+	char *slash = strrchr(t->path, '/');
+	size_t n = slash ? (size_t)(slash - t->path) : 0;
+
+	*name = slash ? slash + 1 : t->path;
+	if (!strncmp(t->dir, t->path, n) && !t->dir[n])
+		return false;
+	memcpy(t->dir, t->path, n);
+	t->dir[n] = '\0';
+	return true;
+}
+
+static void leave_dir(struct tree *t)
+{
+	if (t->dirfd >= 0)
+		close(t->dirfd);
+	t->dirfd = -1;
+	t->dir[0] = '\0';
+}
+
+static void unlink_file(struct tree *t)
+{
+	const char *name;
+
+	if (enter_dir(t, &name)) {
+		if (t->dirfd >= 0)
+			close(t->dirfd);
+		t->dirfd = open_below(t, t->dir);
+	}
+	if (t->dirfd >= 0)
+		unlinkat(t->dirfd, name, 0);
+}
+
+/* The directory of t->path and all above it, as far as they are empty */
+static void remove_dirs(struct tree *t)
+{
+	char path[PATH_MAX];
+	const char *name;
+
+	if (!enter_dir(t, &name))
+		return;
+	strcpy(path, t->dir);
+	while (*path) {
+		char *slash = strrchr(path, '/');
+		int fd;
+
+		if (slash)
+			*slash = '\0';
+		fd = open_below(t, slash ? path : "");
+		if (fd >= 0) {
+			unlinkat(fd, slash ? slash + 1 : path, AT_REMOVEDIR);
+			close(fd);
+		}
+		if (!slash)
+			break;
+	}
+}
+
+/* True while a tree is removed: t->path has been dealt with. */
+static bool removing(struct tree *t)
+{
+	if (t->pass == UNLINK_FILES)
+		unlink_file(t);
+	else if (t->pass == REMOVE_DIRS)
+		remove_dirs(t);
+	return t->pass != MAKE;
+}
+
+/* --- entries ---------------------------------------------------------------------- */
 
 /* A file with @text; parents are made. */
 __attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char *text,
@@ -93,17 +220,20 @@ __attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char
 	va_start(ap, fmt);
 	set_path(t, fmt, ap);
 	va_end(ap);
+	if (t->err || removing(t))
+		return;
 	/*
 	 * Most files have siblings already: parents are made only when they are missing.
 	 */
-	fd = openat(t->fd, t->path, flags, 0644);
+	fd = openat(t->fd, t->path, flags, FILE_MODE);
 	if (fd < 0 && errno == ENOENT) {
 		make_parents(t);
 		if (t->err)
 			return;
-		fd = openat(t->fd, t->path, flags, 0644);
+		fd = openat(t->fd, t->path, flags, FILE_MODE);
 	}
-	if (fd < 0 || write(fd, text, (size_t)len) != len)
+	if (fd < 0 || write(fd, text, (size_t)len) != len ||
+	    (t->modes && fchmod(fd, FILE_MODE)))
 		t->err = errno ? -errno : -EIO;
 	if (fd >= 0)
 		close(fd);
@@ -119,6 +249,8 @@ __attribute__((format(printf, 3, 4))) static void put_link(struct tree *t, const
 	va_start(ap, fmt);
 	set_path(t, fmt, ap);
 	va_end(ap);
+	if (t->err || removing(t))
+		return;
 	make_parents(t);
 	if (!t->err && symlinkat(to, t->fd, t->path) && errno != EEXIST)
 		t->err = -errno;
@@ -129,7 +261,8 @@ static void put_dir(struct tree *t, const char *path)
 	if (t->err)
 		return;
 	strcpy(t->path, path);
-	make_parents(t);
+	if (!removing(t))
+		make_parents(t);
 }
 
 static void format_guid(uint64_t guid_be, char text[24])
@@ -170,7 +303,7 @@ static void put_same(struct tree *t, const char *first, const char *dir, unsigne
 	if (t->err)
 		return;
 	snprintf(t->path, sizeof(t->path), "%s/%u", dir, i);
-	if (linkat(t->fd, first, t->fd, t->path, 0))
+	if (!removing(t) && linkat(t->fd, first, t->fd, t->path, 0))
 		t->err = -errno;
 }
 
@@ -322,7 +455,7 @@ static void link_devices(struct tree *t, const struct sysfs_device *devs, unsign
 {
 	for (unsigned int i = 0; i < n; i++)
 		link_device(t, &devs[i], i);
-	if (t->err || n < 2 || !is_reversed(t))
+	if (t->err || t->pass != MAKE || n < 2 || !is_reversed(t))
 		return;
 	for (unsigned int i = 0; i < n; i++)
 		unlink_device(t, &devs[i], i);
@@ -342,30 +475,108 @@ static void write_cm(struct tree *t)
 	put(t, "", "dev/infiniband/rdma_cm");
 }
 
+static void write_list(struct tree *t, const struct sysfs_device *devs, unsigned int n)
+{
+	char text[OPTIONS_MAX_DEVICES * 33 + 1] = "";
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s=%s",
+					i ? "," : "", devs[i].name, devs[i].ifname);
+	/* a link holds a short text by itself, whatever the limit of file sizes is */
+	put_link(t, n ? text : "-", LIST);
+}
+
+/* All that a tree has; the same list makes and removes it. */
+static void do_all(struct tree *t, const struct sysfs_device *devs, unsigned int n)
+{
+	char text[16];
+
+	if (t->pass == MAKE)
+		write_list(t, devs, n);
+	snprintf(text, sizeof(text), "%d\n", UVERBS_ABI);
+	put(t, text, "sys/class/infiniband_verbs/abi_version");
+	for (unsigned int i = 0; i < n; i++)
+		write_device(t, &devs[i], i);
+	link_devices(t, devs, n);
+	write_cm(t);
+	/* empty classes, so that a scan of them finds nothing instead of the host's */
+	put_dir(t, "sys/class/infiniband/");
+	put_dir(t, "sys/class/infiniband_mad/");
+	/* a removal that is broken off can be done again */
+	if (t->pass != MAKE)
+		write_list(t, devs, n);
+}
+
+/* Does the umask take away what programs need? */
+static bool needs_modes(struct tree *t)
+{
+	struct stat st;
+
+	make_dir(t, "sys");
+	return !t->err && fstatat(t->fd, "sys", &st, 0) == 0 &&
+	       (st.st_mode & DIR_MODE) != DIR_MODE;
+}
+
 int sysfs_write_tree(const char *dir, const struct sysfs_device *devs, unsigned int n,
 		     char *err, size_t errlen)
 {
-	struct tree t = {.fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-	char text[16];
+	struct tree t = {.fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			 .dirfd = -1};
 
 	if (t.fd < 0) {
 		t.err = -errno;
 		snprintf(err, errlen, "%s: %s", dir, strerror(errno));
 		return t.err;
 	}
-	snprintf(text, sizeof(text), "%d\n", UVERBS_ABI);
-	put(&t, text, "sys/class/infiniband_verbs/abi_version");
-	for (unsigned int i = 0; i < n; i++)
-		write_device(&t, &devs[i], i);
-	link_devices(&t, devs, n);
-	write_cm(&t);
-	/* empty classes, so that a scan of them finds nothing instead of the host's */
-	put_dir(&t, "sys/class/infiniband/");
-	put_dir(&t, "sys/class/infiniband_mad/");
+	t.modes = needs_modes(&t);
+	if (t.modes && fchmodat(t.fd, "sys", DIR_MODE, 0))
+		t.err = -errno;
+	do_all(&t, devs, n);
 	close(t.fd);
 	if (t.err)
 		snprintf(err, errlen, "%s/%s: %s", dir, t.path, strerror(-t.err));
 	return t.err;
+}
+
+/* The devices that the tree was made for; how many */
+static unsigned int read_list(struct tree *t, struct sysfs_device *devs)
+{
+	static struct options o; /* large, and removal is no business of threads */
+	char text[OPTIONS_MAX_DEVICES * 33 + 1], err[160];
+	int fd = open_below(t, "sys");
+	ssize_t len =
+	    fd < 0 ? -1 : readlinkat(fd, strrchr(LIST, '/') + 1, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	options_default(&o);
+	if (len <= 0)
+		return 0;
+	text[len] = '\0';
+	/* What does not parse was not written by us. */
+	if (options_set(&o, "device", text, err, sizeof(err)))
+		return 0;
+	for (unsigned int i = 0; i < o.n_devices; i++) {
+		memcpy(devs[i].name, o.device[i].name, sizeof(devs[i].name));
+		memcpy(devs[i].ifname, o.device[i].ifname, sizeof(devs[i].ifname));
+	}
+	return o.n_devices;
+}
+
+void sysfs_remove_tree(int root)
+{
+	static struct sysfs_device devs[OPTIONS_MAX_DEVICES];
+	struct tree t = {.fd = root, .dirfd = -1};
+	unsigned int n = read_list(&t, devs);
+
+	for (t.pass = UNLINK_FILES; t.pass <= REMOVE_DIRS; t.pass++) {
+		do_all(&t, devs, n);
+		/* dev comes into place before sys with the list does */
+		for (unsigned int i = n; i < OPTIONS_MAX_DEVICES; i++)
+			put(&t, "", "dev/infiniband/uverbs%u", i);
+		leave_dir(&t);
+	}
 }
 
 int sysfs_device_init(struct sysfs_device *d, const char *name, const char *ifname)

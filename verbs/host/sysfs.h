@@ -1,7 +1,7 @@
 /*
  * sysfs.h - the generated tree: what /sys and /dev show of the emulated devices.
  *
- * Written once, before the program starts, as ordinary files and links. Attributes that
+ * Written once, by the first program that looks, as ordinary files and links. Attributes that
  * change while it runs (GIDs, port state, hw_counters) are made anew when they are
  * opened: see sysfs_dynamic().
  */
@@ -41,6 +41,12 @@ int sysfs_device_init(struct sysfs_device *d, const char *name, const char *ifna
  */
 int sysfs_write_tree(const char *dir, const struct sysfs_device *devs, unsigned int n,
 		     char *err, size_t errlen);
+
+/*
+ * sysfs_remove_tree - remove what sysfs_write_tree() made below @root, by name: other
+ * files, and what is behind a symbolic link, stay. Not thread-safe.
+ */
+void sysfs_remove_tree(int root);
 
 /*
  * struct sysfs_live - where sysfs_dynamic() asks for the present state of a device, @arg

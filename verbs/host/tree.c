@@ -11,17 +11,22 @@
  */
 #include "verbs/host/tree.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbs/host/netdev.h"
 #include "verbs/host/paths.h"
 #include "verbs/host/sysfs.h"
+
+#define NEW "new-XXXXXX"
 
 int tree_devices(struct options *o)
 {
@@ -79,8 +84,8 @@ static int write_tree(const char *dir, const struct sysfs_device *devs, unsigned
 	char tmp[PATH_MAX];
 	int ret;
 
-	if (snprintf(tmp, sizeof(tmp), "%s/new-XXXXXX", dir) >= (int)sizeof(tmp) ||
-	    !mkdtemp(tmp)) {
+	if (snprintf(tmp, sizeof(tmp), "%s/" NEW, dir) >= (int)sizeof(tmp) ||
+	    !mkdtemp(tmp) || chmod(tmp, 0700)) { /* the umask may be anything */
 		snprintf(err, errlen, "%.300s: %s", dir, strerror(errno));
 		return -errno;
 	}
@@ -139,4 +144,38 @@ const char *tree_map(const char *path, char buf[PATH_MAX])
 	pthread_once(&once, make_tree);
 	errno = saved;
 	return paths_map(dir, path, buf);
+}
+
+/* --- removal ---------------------------------------------------------------------- */
+
+static bool is_new(const char *name)
+{
+	return strlen(name) == strlen(NEW) && !strncmp(name, NEW, strcspn(NEW, "X"));
+}
+
+/* A tree that is not in place, or never came there */
+static void remove_new(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0) {
+		sysfs_remove_tree(fd);
+		close(fd);
+	}
+	unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+void tree_remove(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (is_new(e->d_name))
+			remove_new(dir, e->d_name);
+	if (d)
+		closedir(d);
+	if (faccessat(dir, "dev", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		sysfs_remove_tree(dir);
 }

@@ -24,4 +24,11 @@ int tree_devices(struct options *o);
  */
 const char *tree_map(const char *path, char buf[PATH_MAX]);
 
+/*
+ * tree_remove - remove the tree, and what those left of it who were killed while they
+ * wrote it, from the session directory @dir: what it has by name, nothing else. Not
+ * thread-safe.
+ */
+void tree_remove(int dir);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verbs/engine/vfile.h"
@@ -33,10 +34,12 @@ static int open_locked(const char *dir)
 
 	snprintf(tmp, sizeof(tmp), "%s/.will.%d", dir, (int)getpid());
 	snprintf(name, sizeof(name), "%s/" WILL_PREFIX "%d", dir, (int)getpid());
-	fd = REAL(open)(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = REAL(open)(tmp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (!REAL(fcntl)(fd, F_OFD_SETLK, &lock) && !rename(tmp, name))
+	/* `urxe run` must be able to open it, whatever the umask of the program */
+	if (!fchmod(fd, 0600) && !REAL(fcntl)(fd, F_OFD_SETLK, &lock) &&
+	    !rename(tmp, name))
 		return fd;
 	err = -errno;
 	unlink(tmp);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,12 +112,13 @@ static bool execute(int dirfd, const char *name)
 {
 	const struct timespec pause = {.tv_nsec = ROUND_NS};
 	struct flock lock = {.l_type = F_WRLCK, .l_len = 1};
-	int fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
 	int round;
 
 	if (fd < 0)
 		return false;
-	if (fcntl(fd, F_OFD_SETLK, &lock)) {
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || fcntl(fd, F_OFD_SETLK, &lock)) {
 		close(fd);
 		return false;
 	}
