@@ -51,6 +51,7 @@ struct side {
  * @memory:	what an access of memory answers: 0, -EAGAIN (fill @acc), -EFAULT
  * @tx_room:	packets that the port takes before it is full, refilled by each round; 0:
  * no bound
+ * @fold:	memory of an MR repeats itself after so many bytes; 0: it does not
  */
 struct env {
 	struct side a, b;
@@ -60,6 +61,7 @@ struct env {
 	int (*memory)(const uint8_t *addr, size_t len, bool write,
 		      struct odp_access *acc);
 	uint32_t tx_room;
+	size_t fold;
 };
 
 extern struct env env;

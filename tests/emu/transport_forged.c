@@ -1,0 +1,641 @@
+/*
+ * Description: packets that no good peer sends. Wrong responses to a requester end in the
+ * status that IBTA 9.7.6 and 10.10.3 give, or change nothing; wrong requests are refused or
+ * dropped; nothing is written that was not asked for.
+ */
+#include <stdlib.h>
+
+#include "transport_env.h"
+#include "tests/check_main.h"
+
+#define GSI_QKEY 0x80010000u
+#define PSN	 0xfffffeu /* the PSNs of these tests wrap */
+
+/* struct wrong - what is not as it should be */
+struct wrong {
+	uint8_t src, dst; /* last byte of the addresses is changed */
+	uint16_t pkey;
+};
+
+static void inject(struct side *to, struct roce_hdr h, uint32_t payload, struct wrong how)
+{
+	static uint8_t data[8192];
+	const struct side *from = to == &env.a ? &env.b : &env.a;
+	struct net_path path = {.src = from->ip, .dst = to->ip};
+	struct net_rx rx = {.path = &path, .data = data};
+	uint32_t hdr_len;
+
+	h.pkey = how.pkey ? how.pkey : ROCE_PKEY_DEFAULT;
+	h.dqpn = h.dqpn ? h.dqpn : emu_qp_num(to->qp);
+	h.pad = (0 - payload) & 3;
+	path.src.b[15] ^= how.src;
+	path.dst.b[15] ^= how.dst;
+	memset(data, 0xee, sizeof(data));
+	hdr_len = roce_build(data, &h);
+	rx.len = hdr_len + payload + h.pad;
+	emu_hca_rx(to->hca, &rx);
+	env_run(0);
+}
+
+/* A response to @a, @n packets behind the first one that it sent */
+static void answer(uint8_t op, uint8_t syndrome, uint32_t n, uint32_t payload)
+{
+	inject(&env.a,
+	       (struct roce_hdr){
+		   .opcode = op, .syndrome = syndrome, .psn = roce_psn_add(PSN, n)},
+	       payload, (struct wrong){0});
+}
+
+/* What @a sends is lost: the tests answer in its peer's name */
+static int lost(struct side *from, const struct roce_hdr *h, uint8_t *data, uint32_t len)
+{
+	return from == &env.a ? 0 : 1;
+}
+
+static void alone(void)
+{
+	env_connect((struct env_qp){.psn = PSN, .timeout = 20, .sig_all = true});
+	env.filter = lost;
+}
+
+static void post(int op, uint64_t id, uint32_t len)
+{
+	env_post(&env.a, (struct env_wr){.id = id, .op = op, .len = len});
+	env_run(0);
+}
+
+static bool untouched(const uint8_t *p, uint32_t len)
+{
+	while (len--)
+		if (p[len])
+			return false;
+	return true;
+}
+
+/* --- responses -------------------------------------------------------------------- */
+
+START_TEST(an_acknowledge_of_what_was_not_sent_is_none)
+{
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 1024);
+	answer(ROCE_ACK, 0x1f, 1, 0);
+	answer(ROCE_ACK, 0x1f, 1u << 23, 0);
+	answer(ROCE_ACK, 0x1f, ROCE_PSN_MASK, 0); /* the one before */
+	answer(ROCE_ACK, ROCE_AETH_NAK | ROCE_NAK_REMOTE_OP, 1, 0);
+	answer(ROCE_READ_RESP_ONLY, 0x1f, 1, 8);
+	env_expect_none(env.a.scq);
+	answer(ROCE_ACK, 0x1f, 0, 0);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* What a READ of three packets may be answered with, and what ends it */
+START_TEST(a_read_response_of_a_wrong_length_or_place_fails_the_read)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t len;
+	} wrong[] = {
+	    {ROCE_READ_RESP_FIRST, 1023}, {ROCE_READ_RESP_FIRST, 1025},
+	    {ROCE_READ_RESP_FIRST, 0},	  {ROCE_READ_RESP_LAST, 1024},
+	    {ROCE_READ_RESP_ONLY, 1024},  {ROCE_READ_RESP_MIDDLE, 4},
+	    {ROCE_ATOMIC_ACK, 0},
+	};
+
+	alone();
+	post(IBV_WR_RDMA_READ, 1, 3 * 1024);
+	answer(wrong[_i].op, 0x1f, 0, wrong[_i].len);
+	env_expect(env.a.scq, 1, IBV_WC_BAD_RESP_ERR);
+	ck_assert_int_eq(env_state(&env.a), IBV_QPS_ERR);
+	ck_assert(untouched(env.a.buf, 4096));
+}
+END_TEST
+
+START_TEST(a_short_last_response_fails_the_read_and_writes_nothing)
+{
+	alone();
+	post(IBV_WR_RDMA_READ, 1, 1024 + 100);
+	answer(ROCE_READ_RESP_FIRST, 0x1f, 0, 1024);
+	env_expect_none(env.a.scq);
+	answer(ROCE_READ_RESP_LAST, 0x1f, 1, _i ? 99 : 101);
+	env_expect(env.a.scq, 1, IBV_WC_BAD_RESP_ERR);
+	ck_assert_uint_eq(env.a.buf[1023], 0xee);
+	ck_assert(untouched(env.a.buf + 1024, 200));
+}
+END_TEST
+
+/* An answer of a kind that the request does not have */
+START_TEST(an_answer_of_another_kind_fails_the_request)
+{
+	static const struct {
+		int wr;
+		uint32_t len;
+		uint8_t op, syndrome;
+		uint32_t payload;
+	} wrong[] = {
+	    {IBV_WR_SEND, 8, ROCE_READ_RESP_ONLY, 0x1f, 8},
+	    {IBV_WR_RDMA_WRITE, 0, ROCE_READ_RESP_ONLY, 0x1f, 0},
+	    {IBV_WR_RDMA_WRITE, 8, ROCE_ATOMIC_ACK, 0x1f, 0},
+	    {IBV_WR_ATOMIC_FETCH_AND_ADD, 8, ROCE_READ_RESP_ONLY, 0x1f, 8},
+	    {IBV_WR_ATOMIC_FETCH_AND_ADD, 8, ROCE_READ_RESP_ONLY, 0x1f, 0},
+	    {IBV_WR_ATOMIC_FETCH_AND_ADD, 8, ROCE_ATOMIC_ACK, 0x60, 0},
+	    {IBV_WR_RDMA_READ, 8, ROCE_READ_RESP_ONLY, 0x62, 8},
+	    {IBV_WR_RDMA_WRITE, 8, ROCE_ACK, ROCE_AETH_NAK | 4, 0},
+	    {IBV_WR_RDMA_WRITE, 8, ROCE_ACK, ROCE_AETH_NAK | 0x1f, 0},
+	};
+
+	alone();
+	post(wrong[_i].wr, 1, wrong[_i].len);
+	answer(wrong[_i].op, wrong[_i].syndrome, 0, wrong[_i].payload);
+	env_expect(env.a.scq, 1, IBV_WC_BAD_RESP_ERR);
+	ck_assert_int_eq(env_state(&env.a), IBV_QPS_ERR);
+	ck_assert(untouched(env.a.buf, 64));
+}
+END_TEST
+
+/* An acknowledge is no answer to a READ or atomic; a reserved syndrome is no answer */
+START_TEST(what_answers_nothing_changes_nothing)
+{
+	uint8_t kind = _i ? IBV_WR_RDMA_READ : IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	alone();
+	post(kind, 1, 8);
+	post(IBV_WR_RDMA_WRITE, 2, 8);
+	answer(ROCE_ACK, 0x1f, 0, 0);
+	answer(ROCE_ACK, 0x40, 0, 0);
+	answer(ROCE_ACK, 0x80, 0, 0);
+	answer(ROCE_ACK, 0xe1, 0, 0);
+	env_expect_none(env.a.scq);
+	answer(_i ? ROCE_READ_RESP_ONLY : ROCE_ATOMIC_ACK, 0x1f, 0, _i ? 8 : 0);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	answer(ROCE_ACK, 0x40, 1, 0);
+	env_expect_none(env.a.scq);
+	answer(ROCE_ACK, 0x1f, 1, 0);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* 9.6.1: another address, partition or QP is not the peer's, in either direction */
+START_TEST(a_response_from_a_foreigner_is_dropped)
+{
+	static const struct wrong how[] = {
+	    {.src = 0x40}, {.dst = 0x40}, {.pkey = 0x8001}};
+	struct roce_hdr h = {.opcode = ROCE_ACK, .syndrome = 0x1f, .psn = PSN};
+
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 8);
+	for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		inject(&env.a, h, 0, how[i]);
+		env_expect_none(env.a.scq);
+	}
+	h.dqpn = emu_qp_num(env.a.qp) + 1;
+	inject(&env.a, h, 0, (struct wrong){0});
+	env_expect_none(env.a.scq);
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_RX_BAD_QPN], 3);
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_RX_BAD_PKEY], 1);
+	h.dqpn = 0;
+	inject(&env.a, h, 0, (struct wrong){0});
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* 9.6.1.1: congestion marks say something to the network, not to the QP */
+START_TEST(congestion_marks_do_not_keep_a_packet_out)
+{
+	struct roce_hdr h = {.opcode = ROCE_ACK,
+			     .syndrome = 0x1f,
+			     .psn = PSN,
+			     .fecn = _i & 1,
+			     .becn = _i & 2,
+			     .mig = _i & 4,
+			     .se = true};
+
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 8);
+	inject(&env.a, h, 0, (struct wrong){0});
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* An error that a NAK tells is that of its PSN; what is before succeeded */
+START_TEST(a_nak_acknowledges_what_is_before_it)
+{
+	static const enum ibv_wc_status status[] = {
+	    0, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR};
+
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 2048);
+	post(IBV_WR_RDMA_WRITE, 2, 2048);
+	post(IBV_WR_RDMA_WRITE, 3, 8);
+	answer(ROCE_ACK, (uint8_t)(ROCE_AETH_NAK | _i), 3, 0);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	env_expect(env.a.scq, 2, status[_i]);
+	env_expect(env.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	env_expect_none(env.a.scq);
+}
+END_TEST
+
+/* 9.7.5.2.8: neither the consumer's modify nor more NAKs end the wait, or lengthen it */
+START_TEST(a_modify_in_the_wait_after_an_rnr_nak_changes_nothing)
+{
+	struct ibv_qp_attr at = {.qp_access_flags = IBV_ACCESS_REMOTE_READ};
+
+	alone();
+	post(IBV_WR_SEND, 1, 8);
+	answer(ROCE_ACK, ROCE_AETH_RNR | 20, 0, 0); /* 10.24 ms */
+	env_run(5 * MS);
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_ACCESS_FLAGS), 0);
+	answer(ROCE_ACK, ROCE_AETH_RNR | 20, 0, 0);
+	env_run(5 * MS);
+	ck_assert_uint_eq(env.a.sent[ROCE_SEND_ONLY], 1);
+	env_run(MS);
+	ck_assert_uint_eq(env.a.sent[ROCE_SEND_ONLY], 2);
+	answer(ROCE_ACK, 0x1f, 0, 0);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* --- requests --------------------------------------------------------------------- */
+
+static struct roce_hdr request(uint8_t op, uint32_t n, uint32_t dma_len)
+{
+	return (struct roce_hdr){
+	    .opcode = op,
+	    .psn = roce_psn_add(PSN, n),
+	    .va = (uintptr_t)env.b.buf,
+	    .rkey = emu_mr_rkey(env.b.mr),
+	    .dma_len = dma_len,
+	    .ack_req = true,
+	};
+}
+
+START_TEST(an_empty_last_packet_is_refused)
+{
+	bool write = _i;
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	h = request(write ? ROCE_WRITE_FIRST : ROCE_SEND_FIRST, 0, 1024);
+	env_recv(&env.b, 1, 10000, 4096);
+	h.ack_req = false;
+	inject(&env.b, h, 1024, (struct wrong){0});
+	inject(&env.b, request(write ? ROCE_WRITE_LAST : ROCE_SEND_LAST, 1, 0), 0,
+	       (struct wrong){0});
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_ERR);
+	ck_assert_uint_eq(env.b.sent[ROCE_ACK], 1);
+}
+END_TEST
+
+static struct {
+	uint32_t psn[16], n;
+	uint8_t op[16], first[16];
+	uint32_t len[16];
+} seen;
+
+static int watch(struct side *from, const struct roce_hdr *h, uint8_t *data, uint32_t len)
+{
+	if (from == &env.b && seen.n < 16) {
+		seen.psn[seen.n] = h->psn;
+		seen.op[seen.n] = h->opcode;
+		seen.len[seen.n++] = len;
+	}
+	return 0;
+}
+
+/* 9.7.5.1.4: a READ comes again, over the wrap of the PSN, from each packet on */
+START_TEST(duplicates_of_a_read_are_answered_across_the_wrap_of_the_psn)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	env.filter = watch;
+	inject(&env.b, request(ROCE_READ_REQ, 0, 4 * 1024 + 5), 0, (struct wrong){0});
+	ck_assert_uint_eq(env.b.sent[ROCE_READ_RESP_LAST], 1);
+	memset(&seen, 0, sizeof(seen));
+	h = request(ROCE_READ_REQ, (uint32_t)_i, 4 * 1024 + 5 - (uint32_t)_i * 1024);
+	h.va += (uint32_t)_i * 1024;
+	inject(&env.b, h, 0, (struct wrong){0});
+	ck_assert_uint_eq(seen.n, 5 - (uint32_t)_i);
+	ck_assert_uint_eq(seen.psn[0], roce_psn_add(PSN, (uint32_t)_i));
+	ck_assert_uint_eq(seen.psn[seen.n - 1], roce_psn_add(PSN, 4));
+	ck_assert_int_eq(seen.op[0],
+			 _i == 4 ? ROCE_READ_RESP_ONLY : ROCE_READ_RESP_FIRST);
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_RTS);
+}
+END_TEST
+
+/* Only what was asked for the first time is given again */
+START_TEST(a_duplicate_read_that_asks_for_more_is_dropped)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	inject(&env.b, request(ROCE_READ_REQ, 0, 3000), 0, (struct wrong){0});
+	env.filter = watch;
+	memset(&seen, 0, sizeof(seen));
+	inject(&env.b, request(ROCE_READ_REQ, 0, 3001), 0, (struct wrong){0});
+	inject(&env.b, request(ROCE_READ_REQ, 0, 100), 0, (struct wrong){0});
+	inject(&env.b, request(ROCE_READ_REQ, 1, 3000), 0, (struct wrong){0});
+	h = request(ROCE_READ_REQ, 0, 3000);
+	h.va++;
+	inject(&env.b, h, 0, (struct wrong){0});
+	h.va--;
+	h.rkey ^= 1;
+	inject(&env.b, h, 0, (struct wrong){0});
+	ck_assert_uint_eq(seen.n, 0);
+	/* a part that ends with a packet is one: chunks are asked for again alone */
+	inject(&env.b, request(ROCE_READ_REQ, 0, 2048), 0, (struct wrong){0});
+	ck_assert_uint_eq(seen.n, 2);
+	ck_assert_int_eq(seen.op[1], ROCE_READ_RESP_LAST);
+}
+END_TEST
+
+/* A request before the expected one, also half a circle away, writes nothing */
+START_TEST(a_stale_request_writes_nothing)
+{
+	static const uint32_t behind[] = {1, 1000, (1u << 23) - 1};
+
+	env_connect((struct env_qp){.psn = PSN});
+	inject(&env.b, request(ROCE_WRITE_ONLY, ROCE_PSN_MASK + 1 - behind[_i], 64), 64,
+	       (struct wrong){0});
+	ck_assert(untouched(env.b.buf, 64));
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_RTS);
+	inject(&env.b, request(ROCE_WRITE_ONLY, 0, 64), 64, (struct wrong){0});
+	ck_assert_uint_eq(env.b.buf[63], 0xee);
+}
+END_TEST
+
+START_TEST(a_request_from_a_foreigner_is_dropped)
+{
+	static const struct wrong how[] = {
+	    {.src = 0x40}, {.dst = 0x40}, {.pkey = 0xfffe}};
+
+	env_connect((struct env_qp){.psn = PSN});
+	inject(&env.b, request(ROCE_WRITE_ONLY, 0, 64), 64, how[_i]);
+	ck_assert(untouched(env.b.buf, 64));
+	ck_assert_uint_eq(env.b.sent[ROCE_ACK], 0);
+	ck_assert(!env_event(&env.b, IBV_EVENT_COMM_EST));
+}
+END_TEST
+
+/* 9.7.4.1.6: 2^31 bytes are a message, one more is none */
+START_TEST(the_longest_message_has_two_gigabytes)
+{
+	env_connect((struct env_qp){.psn = PSN});
+	inject(&env.b, request(_i ? ROCE_WRITE_FIRST : ROCE_READ_REQ, 0, 1u << 31),
+	       _i ? 1024 : 0, (struct wrong){0});
+	/* it is longer than the MR: that is found, not that it is no message */
+	ck_assert(env_event(&env.b, IBV_EVENT_QP_ACCESS_ERR));
+}
+END_TEST
+
+START_TEST(a_request_of_two_gigabytes_may_be_posted)
+{
+	struct rxe_send_wqe *w;
+
+	env_connect((struct env_qp){.psn = PSN});
+	w = env_slot(&env.a);
+	w->wr.wr_id = 1;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->dma.num_sge = 2;
+	w->dma.sge[0] = (struct rxe_sge){(uintptr_t)env.a.buf, 1u << 30, 3};
+	w->dma.sge[1] =
+	    (struct rxe_sge){(uintptr_t)env.a.buf, (1u << 30) + (uint32_t)_i, 3};
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 1, _i ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+}
+END_TEST
+
+/* The addresses of 2 GiB fall upon the same few pages, see env.fold */
+START_TEST(two_gigabytes_pass_to_the_byte)
+{
+	int all =
+	    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	uint64_t a = (uintptr_t)env.a.buf, b = (uintptr_t)env.b.buf, len = 1ull << 31;
+	struct emu_mr *from, *to;
+	struct rxe_send_wqe *w;
+
+	env_connect((struct env_qp){.psn = PSN, .mtu = IBV_MTU_4096, .sig_all = true});
+	ck_assert_int_eq(emu_mr_reg(env.a.pd, a, len, a, all, &from), 0);
+	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, len, b, all, &to), 0);
+	env.fold = 65536;
+	env_fill(_i ? env.b.buf : env.a.buf, 65536, 1);
+	w = env_slot(&env.a);
+	w->wr.wr_id = 1;
+	w->wr.opcode = _i ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	w->wr.wr.rdma.remote_addr = b;
+	w->wr.wr.rdma.rkey = emu_mr_rkey(to);
+	w->dma.num_sge = 1;
+	w->dma.sge[0] = (struct rxe_sge){a, 1u << 31, emu_mr_lkey(from)};
+	env_ring(&env.a);
+	env_run(10000 * MS);
+	ck_assert_uint_eq(env_expect(env.a.scq, 1, IBV_WC_SUCCESS).byte_len, len);
+	ck_assert(!memcmp(env.a.buf, env.b.buf, 65536));
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_COMP_RETRY], 0);
+	ck_assert_int_eq(emu_mr_dereg(from), 0);
+	ck_assert_int_eq(emu_mr_dereg(to), 0);
+}
+END_TEST
+
+/* --- datagrams -------------------------------------------------------------------- */
+
+static struct roce_hdr datagram(uint32_t qpn, uint32_t qkey)
+{
+	return (struct roce_hdr){
+	    .opcode = (uint8_t)(ROCE_UD | ROCE_SEND_ONLY), .dqpn = qpn, .qkey = qkey};
+}
+
+START_TEST(only_a_mad_for_qp1_goes_to_qp1)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD});
+	inject(&env.b, datagram(2, GSI_QKEY), 256, (struct wrong){0});
+	inject(&env.b, datagram(emu_qp_num(env.b.qp), GSI_QKEY), 256, (struct wrong){0});
+	inject(&env.b, datagram(1, 0x1234), 256, (struct wrong){0});
+	inject(&env.b, datagram(1, GSI_QKEY), 255, (struct wrong){0});
+	inject(&env.b, datagram(1, GSI_QKEY), 260, (struct wrong){0});
+	inject(&env.b, datagram(1, GSI_QKEY), 256, (struct wrong){.pkey = 0x8001});
+	h = datagram(1, GSI_QKEY);
+	h.opcode = ROCE_SEND_ONLY; /* of RC */
+	inject(&env.b, h, 256, (struct wrong){0});
+	h.opcode = (uint8_t)(ROCE_UD | ROCE_SEND_ONLY_IMM);
+	inject(&env.b, h, 256, (struct wrong){0});
+	ck_assert_uint_eq(env.b.mads, 0);
+	inject(&env.b, datagram(1, GSI_QKEY), 256, (struct wrong){0});
+	ck_assert_uint_eq(env.b.mads, 1);
+}
+END_TEST
+
+static uint32_t sent_qkey;
+
+static int note_qkey(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		     uint32_t len)
+{
+	sent_qkey = h->qkey;
+	return 0;
+}
+
+/* 10.2.5: who asks for a controlled Q_Key gets that of the QP */
+START_TEST(a_controlled_q_key_stands_for_that_of_the_qp)
+{
+	static const struct {
+		uint32_t asked, sent;
+	} cases[] = {
+	    {0x80000000, 0x1234},
+	    {0xffffffff, 0x1234},
+	    {GSI_QKEY, 0x1234},
+	    {0x7fffffff, 0x7fffffff},
+	    {0, 0},
+	};
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct rxe_send_wqe *w;
+	struct emu_ah *ah;
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD, .sig_all = true});
+	env.filter = note_qkey;
+	memcpy(&attr.grh.dgid, &env.b.ip, 16);
+	ck_assert_int_eq(emu_ah_create(env.a.pd, &attr, &ah), 0);
+	w = env_slot(&env.a);
+	w->wr.wr_id = 1;
+	w->wr.opcode = IBV_WR_SEND;
+	w->wr.wr.ud.ah_num = emu_ah_num(ah);
+	w->wr.wr.ud.remote_qpn = emu_qp_num(env.b.qp);
+	w->wr.wr.ud.remote_qkey = cases[_i].asked;
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(sent_qkey, cases[_i].sent);
+	ck_assert_int_eq(emu_ah_destroy(ah), 0);
+}
+END_TEST
+
+/* --- states ----------------------------------------------------------------------- */
+
+/* What a poll finds: it passes over what RESET has made void */
+static bool poll_valid(struct emu_cq *cq, struct ib_uverbs_wc *wc)
+{
+	while (env_poll(cq, wc)) {
+		if (wc->vendor_err != EMU_WC_FORGOTTEN)
+			return true;
+	}
+	return false;
+}
+
+START_TEST(reset_drops_the_completions_of_both_queues)
+{
+	struct ib_uverbs_wc wc;
+
+	env_connect((struct env_qp){.sig_all = true});
+	env_recv(&env.a, 7, 0, 100);
+	env_recv(&env.b, 8, 0, 100);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 8});
+	env_post(&env.b, (struct env_wr){.id = 2, .op = IBV_WR_SEND, .len = 8});
+	env_run(MS);
+	env_modify(&env.a, IBV_QPS_RESET);
+	ck_assert(!poll_valid(env.a.scq, &wc));
+	ck_assert(!poll_valid(env.a.rcq, &wc));
+	ck_assert(poll_valid(env.b.scq, &wc));
+	ck_assert(poll_valid(env.b.rcq, &wc));
+}
+END_TEST
+
+static bool draining(struct ibv_qp_attr *at)
+{
+	struct ibv_qp_init_attr init;
+
+	emu_qp_query(env.a.qp, at, &init);
+	return at->sq_draining;
+}
+
+/* 10.3.1.5: in SQD it drains first, and says so; RTS must wait until it has */
+START_TEST(sq_draining_is_told_while_it_drains)
+{
+	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
+
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 8);
+	ck_assert_int_eq(
+	    emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	ck_assert(draining(&at));
+	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), -EINVAL);
+	ck_assert(draining(&at));
+	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+	answer(ROCE_ACK, 0x1f, 0, 0);
+	ck_assert(!draining(&at));
+	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
+	ck_assert(env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), 0);
+}
+END_TEST
+
+/* An error, and the way back to RESET, are open while it drains */
+START_TEST(draining_ends_with_an_error_or_reset)
+{
+	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD};
+
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 8);
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE), 0);
+	env_modify(&env.a, _i ? IBV_QPS_RESET : IBV_QPS_ERR);
+	ck_assert(!draining(&at));
+	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+}
+END_TEST
+
+static TCase *responses(void)
+{
+	TCase *tc = tcase_create("responses");
+
+	tcase_add_checked_fixture(tc, env_setup, env_teardown);
+	tcase_add_test(tc, an_acknowledge_of_what_was_not_sent_is_none);
+	tcase_add_loop_test(tc, a_read_response_of_a_wrong_length_or_place_fails_the_read,
+			    0, 7);
+	tcase_add_loop_test(tc, a_short_last_response_fails_the_read_and_writes_nothing,
+			    0, 2);
+	tcase_add_loop_test(tc, an_answer_of_another_kind_fails_the_request, 0, 9);
+	tcase_add_loop_test(tc, what_answers_nothing_changes_nothing, 0, 2);
+	tcase_add_test(tc, a_response_from_a_foreigner_is_dropped);
+	tcase_add_loop_test(tc, congestion_marks_do_not_keep_a_packet_out, 0, 8);
+	tcase_add_loop_test(tc, a_nak_acknowledges_what_is_before_it, 1, 4);
+	tcase_add_test(tc, a_modify_in_the_wait_after_an_rnr_nak_changes_nothing);
+	return tc;
+}
+
+static TCase *requests(void)
+{
+	TCase *tc = tcase_create("requests");
+
+	tcase_add_checked_fixture(tc, env_setup, env_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, an_empty_last_packet_is_refused, 0, 2);
+	tcase_add_loop_test(
+	    tc, duplicates_of_a_read_are_answered_across_the_wrap_of_the_psn, 0, 5);
+	tcase_add_test(tc, a_duplicate_read_that_asks_for_more_is_dropped);
+	tcase_add_loop_test(tc, a_stale_request_writes_nothing, 0, 3);
+	tcase_add_loop_test(tc, a_request_from_a_foreigner_is_dropped, 0, 3);
+	tcase_add_loop_test(tc, the_longest_message_has_two_gigabytes, 0, 2);
+	tcase_add_loop_test(tc, a_request_of_two_gigabytes_may_be_posted, 0, 2);
+	tcase_add_loop_test(tc, two_gigabytes_pass_to_the_byte, 0, 2);
+	tcase_add_test(tc, only_a_mad_for_qp1_goes_to_qp1);
+	tcase_add_loop_test(tc, a_controlled_q_key_stands_for_that_of_the_qp, 0, 5);
+	return tc;
+}
+
+int main(void)
+{
+	Suite *s = suite_create("transport_forged");
+	TCase *states = tcase_create("states");
+
+	tcase_add_checked_fixture(states, env_setup, env_teardown);
+	tcase_add_test(states, reset_drops_the_completions_of_both_queues);
+	tcase_add_test(states, sq_draining_is_told_while_it_drains);
+	tcase_add_loop_test(states, draining_ends_with_an_error_or_reset, 0, 2);
+	suite_add_tcase(s, responses());
+	suite_add_tcase(s, requests());
+	suite_add_tcase(s, states);
+	return check_main(s);
+}
