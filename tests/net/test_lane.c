@@ -134,6 +134,115 @@ START_TEST(a_full_ring_takes_no_more_until_it_is_read)
 }
 END_TEST
 
+/* Fill the ring up to @at bytes from its start with records, and read them */
+static void go_to(uint32_t at)
+{
+	uint32_t pos = (uint32_t)(lane_progress(out) & (LANE_BYTES - 1)), n;
+
+	ck_assert_uint_le(pos, at);
+	for (; pos != at; pos += n) {
+		n = at - pos > 4096 ? 4096 : at - pos;
+		/* of two packets the second is under way: the ring does not begin anew */
+		ck_assert(put(1, n - 8));
+		lane_publish(out);
+		expect(1, n - 8);
+		if (pos + n < at)
+			continue;
+		ck_assert(put(2, 8));
+		lane_publish(out);
+		lane_consumed(in);
+		expect(2, 8);
+	}
+}
+
+/*
+ * A record that ends a line before the end of the ring, at it, and one that would end a line
+ * behind it. What follows comes from the start of the ring.
+ */
+START_TEST(records_at_the_end_of_the_ring_are_whole)
+{
+	uint32_t left = 1024, len = left + ((uint32_t)_i - 1) * 64 - 8, i;
+
+	go_to(LANE_BYTES - left - 64);
+	for (i = 0; i < 3; i++) {
+		ck_assert(put(10 + i, i ? 500 : len));
+		lane_publish(out);
+	}
+	for (i = 0; i < 3; i++)
+		expect(10 + i, i ? 500 : len);
+	expect_none();
+	lane_consumed(in);
+	ck_assert(put(20, 64));
+	lane_publish(out);
+	expect(20, 64);
+}
+END_TEST
+
+/* The last line of the ring has room for one small packet, and it is used */
+START_TEST(the_last_line_of_the_ring_is_used)
+{
+	uint8_t *at;
+
+	go_to(LANE_BYTES - 128);
+	at = lane_reserve(out, 56);
+	ck_assert_ptr_nonnull(at);
+	memset(at, 3, 56);
+	memcpy(at, &(uint32_t){3}, 4);
+	lane_commit(out, 56, 3, 64);
+	lane_publish(out);
+	ck_assert_uint_eq(lane_progress(out) % LANE_BYTES, LANE_BYTES - 128);
+	expect(3, 56);
+	lane_consumed(in);
+	ck_assert_uint_eq(lane_progress(out) % LANE_BYTES, 0);
+	ck_assert(put(4, 56));
+	lane_publish(out);
+	expect(4, 56);
+}
+END_TEST
+
+/* A ring without a byte left takes nothing, nor a skip; with one line read it takes a line */
+START_TEST(a_ring_that_is_full_to_the_line_takes_a_line_when_one_is_read)
+{
+	uint32_t n = 0, k;
+
+	while (put(n, 4096 - 8))
+		n++;
+	ck_assert_uint_eq(n, LANE_BYTES / 4096);
+	lane_publish(out);
+	ck_assert(!put(n, 8));
+	expect(0, 4096 - 8);
+	ck_assert(!put(n, 8)); /* it is read when the consumer says so */
+	lane_consumed(in);
+	ck_assert(!put(n, 4096));
+	ck_assert(put(n, 4096 - 8));
+	ck_assert(!put(n, 8));
+	lane_publish(out);
+	for (k = 1; k <= n; k++)
+		expect(k, 4096 - 8);
+	expect_none();
+}
+END_TEST
+
+/* A consumer that takes one packet at a time, while more than the ring has passes */
+START_TEST(one_packet_a_poll_passes_more_than_the_ring_holds)
+{
+	uint32_t sent = 0, got = 0, len = 1000 + (uint32_t)_i * 1031;
+
+	while (got * (uint64_t)len < 3 * LANE_BYTES) {
+		while (put(sent, len)) {
+			lane_publish(out);
+			sent++;
+		}
+		expect(got++, len);
+		lane_consumed(in);
+	}
+	ck_assert_uint_gt(sent, got);
+	for (; got < sent; got++)
+		expect(got, len);
+	expect_none();
+}
+END_TEST
+
 START_TEST(a_packet_that_is_too_large_is_refused)
 {
 	ck_assert_ptr_null(lane_reserve(out, LANE_PACKET_MAX + 1));
@@ -327,6 +436,10 @@ int main(void)
 	tcase_add_test(t, what_is_not_published_is_not_seen);
 	tcase_add_test(t, what_is_not_committed_is_forgotten);
 	tcase_add_test(t, a_full_ring_takes_no_more_until_it_is_read);
+	tcase_add_loop_test(t, records_at_the_end_of_the_ring_are_whole, 0, 4);
+	tcase_add_test(t, the_last_line_of_the_ring_is_used);
+	tcase_add_test(t, a_ring_that_is_full_to_the_line_takes_a_line_when_one_is_read);
+	tcase_add_loop_test(t, one_packet_a_poll_passes_more_than_the_ring_holds, 0, 4);
 	tcase_add_test(t, a_packet_that_is_too_large_is_refused);
 	tcase_add_test(t, a_conversation_of_small_messages_uses_little_memory);
 	tcase_add_test(t, who_sleeps_is_woken_once);
