@@ -548,6 +548,45 @@ START_TEST(behind_the_back)
 }
 END_TEST
 
+/* ... mremap(2) too: a part that moves away, and other memory that moves to its place */
+START_TEST(moved_behind_the_back)
+{
+	struct region r;
+	char *p, *q, *other;
+
+	begin(&kinds[_i], &r);
+	traffic(r.p, LEN, 1);
+	p = r.p + FROM;
+	q = lab_map(CHANGED / LAB_PAGE);
+	ck_assert_ptr_eq((void *)syscall(SYS_mremap, p, CHANGED, CHANGED,
+					 MREMAP_MAYMOVE | MREMAP_FIXED, q),
+			 q);
+	expect_reading(p, GONE);
+	expect_writing(p, GONE);
+	for (int i = 0; i < 2; i++) {
+		/* into the hole, then over what is there and in the page table */
+		other = lab_map(CHANGED / LAB_PAGE);
+		memset(other, 0x51 + i, CHANGED);
+		ck_assert_ptr_eq((void *)syscall(SYS_mremap, other, CHANGED, CHANGED,
+						 MREMAP_MAYMOVE | MREMAP_FIXED, p),
+				 p);
+		ck_assert_int_eq(lab_read(&l, pinned, buf, mr, p, CHANGED),
+				 IBV_WC_SUCCESS);
+		ck_assert(!memcmp(buf, p, CHANGED));
+		ck_assert_int_eq(buf[0], 0x51 + i);
+		memset(buf, 0x61 + i, CHANGED);
+		ck_assert_int_eq(lab_write(&l, pinned, buf, mr, p, CHANGED),
+				 IBV_WC_SUCCESS);
+		ck_assert(!memcmp(buf, p, CHANGED));
+	}
+	/* the HCA lets go of what moved away: nothing of the writes is there */
+	ck_assert_int_ne(q[0], 0x61);
+	ck_assert_int_ne(q[0], 0x62);
+	munmap(q, CHANGED);
+	end();
+}
+END_TEST
+
 /*
  * System V shared memory, which the kernel tells nobody of: detached, attached again at
  * the same address, and over other memory
@@ -724,6 +763,7 @@ int main(void)
 	tcase_add_loop_test(change, truncate_by_path, 3, 5);
 	tcase_add_loop_test(change, comes_back, 0, REMAPPABLE);
 	tcase_add_loop_test(change, behind_the_back, 0, REMAPPABLE);
+	tcase_add_loop_test(change, moved_behind_the_back, 0, REMAPPABLE);
 	tcase_add_test(change, fork_and_copy_on_write);
 	suite_add_tcase(s, change);
 	return lab_main(s);

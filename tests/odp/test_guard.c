@@ -4,6 +4,7 @@
  * sigaction(2).
  */
 #include "odp/guard.h"
+#include "odp/guard_asm.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -75,6 +76,103 @@ START_TEST(holes_are_efault)
 	}
 	ck_assert_int_eq(guard_copy(buf, (void *)0x800000000000, 8), -EFAULT);
 	ck_assert_int_eq(guard_copy(buf, NULL, PAGE), -EFAULT);
+}
+END_TEST
+
+/*
+ * The form of the copy that the machine chooses, and those that it does not. @step: the last
+ * store of it has so many bytes at most
+ */
+struct form {
+	int (*copy)(void *dst, const void *src, size_t len);
+	size_t step;
+};
+
+static const struct form forms[] = {
+#ifdef GUARD_GENERIC
+    {guard_copy, 1},
+#else
+    {guard_copy, 32},
+#endif
+#if !defined(GUARD_GENERIC) && (defined(__x86_64__) || defined(__aarch64__))
+    {guard_asm_copy, 16},
+#endif
+#if !defined(GUARD_GENERIC) && defined(__x86_64__)
+    {guard_avx_copy, 32},
+#endif
+};
+
+#define FORMS ((int)(sizeof(forms) / sizeof(forms[0])))
+
+static bool runs_here(const struct form *f)
+{
+#if !defined(GUARD_GENERIC) && defined(__x86_64__)
+	return f->copy != guard_avx_copy || __builtin_cpu_supports("avx");
+#else
+	return true;
+#endif
+}
+
+/* The last store of a copy of @len bytes: that of two that overlap, or of many */
+static size_t last_store(const struct form *f, size_t len)
+{
+	size_t half = 1;
+
+	if (f->step == 1 || len > 16)
+		return f->step;
+	while (2 * half <= len)
+		half *= 2;
+	return half;
+}
+
+/*
+ * A program polls on the last byte of a message, and then reads the rest. Here the last byte
+ * has no page: by the time that its store fails all other stores must have been made.
+ */
+START_TEST(the_last_byte_is_stored_last)
+{
+	const struct form *f = &forms[_i];
+	uint8_t *p = island(), *end = p + PAGE;
+	static uint8_t src[PAGE];
+
+	if (!runs_here(f))
+		return;
+	for (size_t i = 0; i < sizeof(src); i++)
+		src[i] = (uint8_t)(1 + i % 255);
+	for (size_t len = 2; len < 1100; len++) {
+		size_t last = last_store(f, len);
+
+		memset(p, 0, PAGE);
+		MUST(f->copy(end - (len - 1), src, len) == -EFAULT);
+		for (size_t i = 0; i + last < len; i++) {
+			if (end[(ptrdiff_t)i - (ptrdiff_t)len + 1] != src[i])
+				ck_abort_msg(
+				    "byte %zu of %zu is not there before the last", i,
+				    len);
+		}
+	}
+}
+END_TEST
+
+/* Each form copies, whatever the machine would choose */
+START_TEST(each_form_copies_each_length_to_each_place)
+{
+	static uint8_t src[1400], dst[1400], expect[1400];
+	const struct form *f = &forms[_i];
+
+	if (!runs_here(f))
+		return;
+	for (unsigned int i = 0; i < sizeof(src); i++)
+		src[i] = (uint8_t)(i * 7 + i / 251);
+	for (size_t len = 0; len < 1200; len += 1 + len / 300) {
+		for (unsigned int off = 0; off < 68; off += 1 + off / 5) {
+			memset(dst, 0xee, sizeof(dst));
+			memset(expect, 0xee, sizeof(expect));
+			memcpy(expect + off, src + off * 5 % 64, len);
+			MUST(!f->copy(dst + off, src + off * 5 % 64, len));
+			MUST(!memcmp(dst, expect, sizeof(dst)));
+		}
+	}
 }
 END_TEST
 
@@ -422,6 +520,8 @@ int main(void)
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, copies_like_memcpy);
 	tcase_add_test(tc, holes_are_efault);
+	tcase_add_loop_test(tc, the_last_byte_is_stored_last, 0, FORMS);
+	tcase_add_loop_test(tc, each_form_copies_each_length_to_each_place, 0, FORMS);
 	tcase_add_test(tc, protection_is_efault);
 	tcase_add_test(tc, end_of_file_is_efault);
 	tcase_add_test(tc, atomics_do_their_work);
