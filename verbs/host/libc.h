@@ -1,10 +1,10 @@
 /*
  * libc.h - the real functions behind those that the library interposes.
  *
- * real_NAME is the next definition of NAME after ours, looked up at its first use; a
+ * REAL(NAME) is the next definition of NAME after ours, looked up at its first use; a
  * lookup allocates nothing and takes no lock of ours, so that it may happen in an early
- * constructor or inside malloc. The library itself calls real_NAME wherever the
- * interposed one would only look at what it knows already.
+ * constructor or inside malloc. What the library's own code calls by its plain name never
+ * comes to an interposer either: see verbs/preload/own_calls.c.
  */
 #ifndef URXE_VERBS_HOST_LIBC_H
 #define URXE_VERBS_HOST_LIBC_H

@@ -7,7 +7,9 @@
 
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -34,6 +36,18 @@ const char *interpose_absolute(int dirfd, const char *path, char buf[PATH_MAX]);
 	do {                                                                             \
 		if (interpose_relative(dirfd, path))                                     \
 			(path) = interpose_absolute(dirfd, path, alloca(PATH_MAX));      \
+	} while (0)
+
+/* The third argument of open(2) and its kin, whose last named one is @flags */
+#define INTERPOSE_MODE(flags, mode)                                                      \
+	do {                                                                             \
+		va_list ap_;                                                             \
+		mode = 0;                                                                \
+		if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {               \
+			va_start(ap_, flags);                                            \
+			mode = va_arg(ap_, mode_t);                                      \
+			va_end(ap_);                                                     \
+		}                                                                        \
 	} while (0)
 
 /* open(2) of such a path: descriptor, or -1 with errno */

@@ -94,7 +94,7 @@ INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 
 /* --- closing ---------------------------------------------------------------------- */
 
-INTERPOSE int close(int fd)
+EARLY static int close_one(int fd)
 {
 	if (vfile_is_private(fd)) {
 		errno = EBADF;
@@ -102,6 +102,11 @@ INTERPOSE int close(int fd)
 	}
 	vfile_close(fd);
 	return REAL(close)(fd);
+}
+
+INTERPOSE int close(int fd)
+{
+	return close_one(fd);
 }
 
 INTERPOSE int fclose(FILE *f)
@@ -165,7 +170,7 @@ INTERPOSE void closefrom(int first)
 		return;
 	}
 	for (long fd = low, end = sysconf(_SC_OPEN_MAX); fd < end; fd++)
-		close((int)fd);
+		close_one((int)fd);
 }
 
 /* --- duplicating ------------------------------------------------------------------ */

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -157,22 +156,11 @@ int interpose_open(const char *path, int flags, mode_t mode)
 	return REAL(open)(place, flags, mode);
 }
 
-#define MODE_OF(flags, mode)                                                             \
-	do {                                                                             \
-		va_list ap_;                                                             \
-		mode = 0;                                                                \
-		if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {               \
-			va_start(ap_, flags);                                            \
-			mode = va_arg(ap_, mode_t);                                      \
-			va_end(ap_);                                                     \
-		}                                                                        \
-	} while (0)
-
 INTERPOSE int open(const char *path, int flags, ...)
 {
 	mode_t mode;
 
-	MODE_OF(flags, mode);
+	INTERPOSE_MODE(flags, mode);
 	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
@@ -183,7 +171,7 @@ INTERPOSE int open64(const char *path, int flags, ...)
 {
 	mode_t mode;
 
-	MODE_OF(flags, mode);
+	INTERPOSE_MODE(flags, mode);
 	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
@@ -195,7 +183,7 @@ INTERPOSE int openat(int dirfd, const char *path, int flags, ...)
 {
 	mode_t mode;
 
-	MODE_OF(flags, mode);
+	INTERPOSE_MODE(flags, mode);
 	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);
@@ -206,7 +194,7 @@ INTERPOSE int openat64(int dirfd, const char *path, int flags, ...)
 {
 	mode_t mode;
 
-	MODE_OF(flags, mode);
+	INTERPOSE_MODE(flags, mode);
 	INTERPOSE_RELATIVE(dirfd, path);
 	if (interpose_wants(path))
 		return interpose_open(path, flags, mode);

@@ -35,16 +35,21 @@ EARLY static int guarded(int sig, const struct sigaction *act, struct sigaction 
 	return -1;
 }
 
-INTERPOSE int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+EARLY static int change(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	int r = guarded(sig, act, old);
 
 	return r <= 0 ? r : REAL(sigaction)(sig, act, old);
 }
 
+INTERPOSE int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return change(sig, act, old);
+}
+
 INTERPOSE int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	return sigaction(sig, act, old);
+	return change(sig, act, old);
 }
 
 /* signal(2) in terms of sigaction(2), with the flags of the flavour; 1: not ours */
@@ -61,7 +66,7 @@ static int simple(int sig, sighandler_t handler, int flags, sighandler_t *old)
 	return r;
 }
 
-INTERPOSE sighandler_t signal(int sig, sighandler_t handler)
+static sighandler_t signal_bsd(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
@@ -69,17 +74,22 @@ INTERPOSE sighandler_t signal(int sig, sighandler_t handler)
 							   : REAL(signal)(sig, handler);
 }
 
+INTERPOSE sighandler_t signal(int sig, sighandler_t handler)
+{
+	return signal_bsd(sig, handler);
+}
+
 INTERPOSE sighandler_t bsd_signal(int sig, sighandler_t handler)
 {
-	return signal(sig, handler);
+	return signal_bsd(sig, handler);
 }
 
 INTERPOSE sighandler_t ssignal(int sig, sighandler_t handler)
 {
-	return signal(sig, handler);
+	return signal_bsd(sig, handler);
 }
 
-INTERPOSE sighandler_t sysv_signal(int sig, sighandler_t handler)
+static sighandler_t signal_sysv(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
@@ -88,9 +98,14 @@ INTERPOSE sighandler_t sysv_signal(int sig, sighandler_t handler)
 		   : REAL(sysv_signal)(sig, handler);
 }
 
+INTERPOSE sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+	return signal_sysv(sig, handler);
+}
+
 INTERPOSE sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
-	return sysv_signal(sig, handler);
+	return signal_sysv(sig, handler);
 }
 
 /*

@@ -4,11 +4,13 @@
  * A program may close descriptors that it does not know, or put others in their place by
  * number (dup2), and one that was started without stdin, stdout or stderr must not find
  * our sockets there. So what the library's own code opens and keeps is made private
- * (vfile.h). The layers below do not know this: the linker puts these functions in the
- * place of libc's where the library calls them (ld's --wrap, see meson.build).
+ * (vfile.h). The layers below do not know this, see own_calls.c.
  */
+#undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -19,13 +21,14 @@
 
 #include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
-#include "verbs/host/libc.h"
+#include "verbs/preload/interpose.h"
 
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_eventfd(unsigned int count, int flags);
 int __wrap_epoll_create1(int flags);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_close(int fd);
+int __wrap_fclose(FILE *f);
 
 /* Without an engine nothing is kept open, and the process may be a child of vfork. */
 static int own(int fd)
@@ -50,14 +53,9 @@ int __wrap_epoll_create1(int flags)
 
 int __wrap_open64(const char *path, int flags, ...)
 {
-	mode_t mode = 0;
-	va_list ap;
+	mode_t mode;
 
-	if (flags & O_CREAT) {
-		va_start(ap, flags);
-		mode = va_arg(ap, mode_t);
-		va_end(ap);
-	}
+	INTERPOSE_MODE(flags, mode);
 	return own(REAL(open64)(path, flags, mode));
 }
 
@@ -65,6 +63,12 @@ int __wrap_close(int fd)
 {
 	vfile_close(fd);
 	return REAL(close)(fd);
+}
+
+int __wrap_fclose(FILE *f)
+{
+	vfile_close(fileno(f));
+	return REAL(fclose)(f);
 }
 
 /* --- rings ------------------------------------------------------------------------ */
