@@ -3,19 +3,17 @@
 
 #include <stdlib.h>
 
+#include "base/splitmix.h"
+
 #define INDEX_MIN 64 /* buckets */
 #define ID_MASK	  ((1u << EMU_CM_ID_BITS) - 1)
 
 /* --- indexes ---------------------------------------------------------------------- */
 
-/* Spread @a and @b over 64 bits (the finaliser of splitmix64, public domain). */
+/* Spread @a and @b over 64 bits. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
-	uint64_t h = a + b * 0x9e3779b97f4a7c15u;
-
-	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
-	h = (h ^ h >> 27) * 0x94d049bb133111ebu;
-	return h ^ h >> 31;
+	return splitmix_mix(a + b * SPLITMIX_STEP);
 }
 
 /*

@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 #include "net/path.h"
+#include "net/rocev2.h"
 
-#define CM_MAD_LEN   256
+#define CM_MAD_LEN   ROCE_MAD_LEN
 #define CM_MAD_CLASS 0x07 /* communication management, IBTA table 107 */
 
 /* Attribute IDs (IBTA table 99) */

@@ -27,13 +27,14 @@
  */
 #include <stdio.h>
 
+#include "base/container.h"
 #include "emu/transport_internal.h"
 
 #define FLOOD_NS 20000u /* between requests that are sent in vain, ODP_FAULT_FLOOD */
 
 static struct tr_qp *of_ack_timer(struct tr_timer *timer)
 {
-	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, req.ack_timer));
+	return container_of(timer, struct tr_qp, req.ack_timer);
 }
 
 /* --- completions ------------------------------------------------------------------ */
@@ -386,10 +387,10 @@ static void acknowledge(struct tr_qp *t, const struct roce_hdr *h, struct tr_wqe
 		progress(t, 1);
 		break;
 	case ROCE_AETH_RNR:
-		rnr_nak(t, h->syndrome & 0x1f);
+		rnr_nak(t, h->syndrome & ROCE_AETH_VALUE_MASK);
 		break;
 	case ROCE_AETH_NAK:
-		nak(t, h->syndrome & 0x1f);
+		nak(t, h->syndrome & ROCE_AETH_VALUE_MASK);
 		break;
 	default:
 		/* reserved: dropped (9.7.5.2) */

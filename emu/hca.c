@@ -10,12 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/splitmix.h"
 #include "emu/objects.h"
 #include "emu/transport.h"
 #include "net/rocev2.h"
-
-#define GSI_QKEY 0x80010000u /* IBTA 3.9.6 */
-#define MAD_LEN	 256u	     /* IBTA 13.4.2 */
 
 int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, void *arg,
 		   struct emu_hca **out)
@@ -54,14 +52,9 @@ void emu_hca_destroy(struct emu_hca *hca)
 	free(hca);
 }
 
-/* splitmix64: every seed is good */
 uint64_t emu_rand(struct emu_hca *hca)
 {
-	uint64_t z = hca->rng += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
+	return splitmix_next(&hca->rng);
 }
 
 void emu_trace(struct emu_hca *hca, const char *fmt, ...)
@@ -111,24 +104,24 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 	    .pkey = ROCE_PKEY_DEFAULT,
 	    .dqpn = dqpn,
 	    .psn = hca->gsi_psn,
-	    .qkey = GSI_QKEY,
+	    .qkey = ROCE_QKEY_GSI,
 	    .sqpn = ROCE_QPN_GSI,
 	};
 	uint32_t hdr_len;
 	uint8_t *p;
 
-	if (len == 0 || len > MAD_LEN || dqpn > ROCE_QPN_MASK)
+	if (len == 0 || len > ROCE_MAD_LEN || dqpn > ROCE_QPN_MASK)
 		return -EINVAL;
 	roce_opcode_info(h.opcode, &hdr_len);
-	p = hca->ops->tx_get(hca->arg, path, dqpn, hdr_len + MAD_LEN);
+	p = hca->ops->tx_get(hca->arg, path, dqpn, hdr_len + ROCE_MAD_LEN);
 	if (!p)
 		return -EAGAIN;
 	roce_build(p, &h);
 	memcpy(p + hdr_len, mad, len);
-	memset(p + hdr_len + len, 0, MAD_LEN - len);
+	memset(p + hdr_len + len, 0, ROCE_MAD_LEN - len);
 	hca->ops->tx_put(hca->arg);
 	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
 	hca->counter[EMU_CNT_SENT_PKTS]++;
-	hca->counter[EMU_CNT_SENT_BYTES] += hdr_len + MAD_LEN;
+	hca->counter[EMU_CNT_SENT_BYTES] += hdr_len + ROCE_MAD_LEN;
 	return 0;
 }

@@ -154,7 +154,7 @@ enum {
 	EMU_FIRST_QPN = 16, /* 0 and 1 are SMI and GSI */
 };
 
-#define EMU_ACCESS_OPTIONAL 0x3ff00000
+#define EMU_ACCESS_OPTIONAL 0x3ff00000 /* a device may ignore these */
 #define EMU_ACCESS_REMOTE                                                                \
 	(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |   \
 	 EMU_ACCESS_FLUSH_GLOBAL | EMU_ACCESS_FLUSH_PERSISTENT)
@@ -227,6 +227,12 @@ bool emu_range_in(uint64_t va, uint64_t len, uint64_t base, uint64_t size);
 void emu_mw_qp_gone(struct emu_qp *qp);
 
 /* --- access to memory ------------------------------------------------------------- */
+
+/*
+ * A page fault brings in what follows in the same operation, as hardware does, up to so many
+ * bytes.
+ */
+#define EMU_FAULT_AHEAD (4u << 20)
 
 /*
  * struct emu_mem - the answer to a key check: an MR, good until the core returns, as

@@ -37,11 +37,12 @@
  */
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "emu/transport_internal.h"
 
 static struct tr_qp *of_wait_timer(struct tr_timer *timer)
 {
-	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, req.wait_timer));
+	return container_of(timer, struct tr_qp, req.wait_timer);
 }
 
 /* The one place where the requester changes its state */

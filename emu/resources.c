@@ -104,9 +104,9 @@ static struct tr_res *res_push(struct tr_qp *t, const struct roce_hdr *h, uint32
 	    .first_psn = h->psn,
 	    .npsn = npsn,
 	    .end = npsn,
-	    .msn = (resp->msn + 1) & 0xffffff,
+	    .msn = (resp->msn + 1) & ROCE_MSN_MASK,
 	    .srqn = h->xrc_srqn,
-	    .opcode = h->opcode & 0x1f,
+	    .opcode = h->opcode & ROCE_OP_MASK,
 	};
 	resp->res_due++;
 	return r;
@@ -177,7 +177,7 @@ static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
 		return V_INVALID;
 	if (resp_remote_get(t, &r, h->xrc_srqn, &mem))
 		return V_ACCESS;
-	if ((h->opcode & 0x1f) == ROCE_CMP_SWAP)
+	if ((h->opcode & ROCE_OP_MASK) == ROCE_CMP_SWAP)
 		err =
 		    odp_cmp_swap(mem.mr, mem.iova, h->compare, h->swap_add, &orig, &acc);
 	else
@@ -245,7 +245,7 @@ static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
 enum resp_verdict res_execute(struct tr_qp *t, const struct roce_hdr *h,
 			      const uint8_t *data, uint32_t len)
 {
-	switch (h->opcode & 0x1f) {
+	switch (h->opcode & ROCE_OP_MASK) {
 	case ROCE_READ_REQ:
 		return do_read(t, h);
 	case ROCE_CMP_SWAP:
@@ -288,7 +288,7 @@ void res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
 	for (i = resp->res_count; i-- > 0;) {
 		r = res_at(resp, i);
 		if (psn_diff(h->psn, r->first_psn) >= r->npsn ||
-		    r->opcode != (h->opcode & 0x1f))
+		    r->opcode != (h->opcode & ROCE_OP_MASK))
 			continue;
 		if (r->opcode == ROCE_READ_REQ)
 			read_again(t, h, i);
@@ -305,7 +305,7 @@ void res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
 static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
 {
 	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
-	uint32_t before = (r->msn - 1) & 0xffffff; /* the READ is not complete */
+	uint32_t before = (r->msn - 1) & ROCE_MSN_MASK; /* the READ is not complete */
 
 	if (v == V_HOLD) {
 		t->resp.waiting = true;

@@ -33,14 +33,14 @@
  */
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "emu/transport_internal.h"
 
-#define FAULT_AHEAD (4u << 20)
 #define LATE_NAK_NS 250000u
 
 static struct tr_qp *of_timer(struct tr_timer *timer)
 {
-	return (struct tr_qp *)((char *)timer - offsetof(struct tr_qp, resp.timer));
+	return container_of(timer, struct tr_qp, resp.timer);
 }
 
 /* The one place where the responder changes its state */
@@ -245,8 +245,9 @@ void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool wr
 	struct odp_access acc = {.now = why->now, .remote = true};
 
 	if (rest)
-		odp_fault_in(mem->mr, from, rest < FAULT_AHEAD ? rest : FAULT_AHEAD,
-			     write, &acc);
+		odp_fault_in(mem->mr, from,
+			     rest < EMU_FAULT_AHEAD ? rest : EMU_FAULT_AHEAD, write,
+			     &acc);
 }
 
 int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
@@ -429,7 +430,7 @@ static bool allowed(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t 
 {
 	unsigned int have = qp->attr.qp_access_flags;
 
-	switch (h->opcode & 0x1f) {
+	switch (h->opcode & ROCE_OP_MASK) {
 	case ROCE_READ_REQ:
 		return have & IBV_ACCESS_REMOTE_READ;
 	case ROCE_CMP_SWAP:
@@ -449,7 +450,7 @@ static bool allowed(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t 
 static bool length_right(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t info,
 			 uint32_t len)
 {
-	if ((info & ROCE_F_RETH) && (h->opcode & 0x1f) != ROCE_FLUSH &&
+	if ((info & ROCE_F_RETH) && (h->opcode & ROCE_OP_MASK) != ROCE_FLUSH &&
 	    h->dma_len > WQE_MAX_LENGTH)
 		return false;
 	if (!(info & ROCE_F_PAYLOAD))
@@ -490,7 +491,7 @@ static void message_moves_on(struct tr_resp *resp, uint32_t info)
 {
 	if (info & ROCE_F_LAST) {
 		resp->msg = MSG_NONE;
-		resp->msn = (resp->msn + 1) & 0xffffff;
+		resp->msn = (resp->msn + 1) & ROCE_MSN_MASK;
 	} else {
 		resp->msg = (info & ROCE_F_SEND) ? MSG_SEND : MSG_WRITE;
 	}

@@ -336,7 +336,7 @@ bool tr_timer_due(const struct emu_hca *hca)
 /* May a packet of this transport come to such a QP? */
 static bool transport_fits(const struct emu_qp *qp, uint8_t opcode)
 {
-	return (opcode & 0xe0) == transport_bits(qp);
+	return (opcode & ROCE_TRANSPORT_MASK) == transport_bits(qp);
 }
 
 /* 9.6.1.1.3: the lower 15 bits must match an entry of the table; ours is a full member */

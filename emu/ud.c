@@ -13,13 +13,10 @@
  * hca.c's.
  */
 #include "emu/transport_internal.h"
+#include "net/ip_header.h"
 
 #define GRH_LEN		40
-#define MAD_LEN		256
-#define GSI_QKEY	0x80010000u /* 10.2.5.1 */
 #define QKEY_CONTROLLED 0x80000000u
-#define IP_PROTO_UDP	17
-#define UDP_LEN		8
 
 /* --- sending ---------------------------------------------------------------------- */
 
@@ -78,57 +75,20 @@ enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
 
 /* --- receiving -------------------------------------------------------------------- */
 
-static void put16(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-static uint16_t ipv4_checksum(const uint8_t *p)
-{
-	uint32_t sum = 0, i;
-
-	for (i = 0; i < 20; i += 2)
-		sum += (uint32_t)p[i] << 8 | p[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t) ~((sum & 0xffff) + (sum >> 16));
-}
-
-static void make_ipv4(uint8_t *p, const struct net_path *path, uint32_t udp_len)
-{
-	p[0] = 0x45;
-	p[1] = path->tclass;
-	put16(p + 2, 20 + udp_len);
-	p[6] = 0x40; /* don't fragment */
-	p[8] = path->ttl;
-	p[9] = IP_PROTO_UDP;
-	memcpy(p + 12, path->src.b + 12, 4);
-	memcpy(p + 16, path->dst.b + 12, 4);
-	put16(p + 10, ipv4_checksum(p));
-}
-
-static void make_ipv6(uint8_t *p, const struct net_path *path, uint32_t udp_len)
-{
-	p[0] = 0x60 | path->tclass >> 4;
-	p[1] = (uint8_t)(path->tclass << 4 | (path->flow >> 16 & 0xf));
-	put16(p + 2, path->flow & 0xffff);
-	put16(p + 4, udp_len);
-	p[6] = IP_PROTO_UDP;
-	p[7] = path->ttl;
-	memcpy(p + 8, path->src.b, 16);
-	memcpy(p + 24, path->dst.b, 16);
-}
-
 /* The network header as the consumer finds it before the data */
 static void make_grh(uint8_t *grh, const struct net_rx *pkt)
 {
-	uint32_t udp_len = UDP_LEN + pkt->len + ROCE_ICRC_LEN;
+	uint32_t udp_len = UDP_HDR_LEN + pkt->len + ROCE_ICRC_LEN;
+	const struct net_path *path = pkt->path;
+	uint8_t *ip4 = grh + GRH_LEN - IP4_HDR_LEN;
 
 	memset(grh, 0, GRH_LEN);
-	if (net_ip_is_v4(&pkt->path->dst))
-		make_ipv4(grh + 20, pkt->path, udp_len);
-	else
-		make_ipv6(grh, pkt->path, udp_len);
+	if (net_ip_is_v4(&path->dst)) {
+		ip4_header(ip4, path, path->tclass, path->ttl, 0, udp_len);
+		ip4_put_checksum(ip4);
+	} else {
+		ip6_header(grh, path, path->tclass, path->ttl, path->flow, udp_len);
+	}
 }
 
 static enum resp_verdict receive(struct tr_qp *t, const struct net_rx *pkt,
@@ -194,11 +154,11 @@ void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_
 		hca->counter[EMU_CNT_RX_BAD_QPN]++;
 		return;
 	}
-	if (h->qkey != GSI_QKEY) {
+	if (h->qkey != ROCE_QKEY_GSI) {
 		hca->counter[EMU_CNT_RX_BAD_QKEY]++;
 		return;
 	}
-	if (len != MAD_LEN) {
+	if (len != ROCE_MAD_LEN) {
 		hca->counter[EMU_CNT_RX_MALFORMED]++;
 		return;
 	}

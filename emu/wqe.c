@@ -10,9 +10,7 @@
 #include <errno.h>
 
 #include "emu/qp.h"
-
-/* A fault brings in what follows in the same operation, as hardware does, up to this */
-#define FAULT_AHEAD (4u << 20)
+#include "net/rocev2.h"
 
 /* rxe_send_wr.wr.flush of rdma_user_rxe.h */
 struct wqe_flush {
@@ -271,7 +269,7 @@ void wqe_decode(const struct emu_qp *qp, uint32_t index, struct tr_wqe *w)
 	}
 	w->kind = wqe_ops[w->opcode].kind;
 	if (qp->type == IBV_QPT_UD) {
-		w->ud.qpn = wr.wr.ud.remote_qpn & 0xffffff;
+		w->ud.qpn = wr.wr.ud.remote_qpn & ROCE_QPN_MASK;
 		w->ud.qkey = wr.wr.ud.remote_qkey;
 		w->ud.ah_num = wr.wr.ud.ah_num;
 	} else {
@@ -347,7 +345,7 @@ int sg_check_writable(const struct tr_sg *sg)
 static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_t rest,
 			   int access, const struct odp_access *why)
 {
-	uint32_t left = rest < FAULT_AHEAD ? (uint32_t)rest : FAULT_AHEAD;
+	uint32_t left = rest < EMU_FAULT_AHEAD ? (uint32_t)rest : EMU_FAULT_AHEAD;
 	struct odp_access acc = {.now = why->now, .remote = why->remote};
 	struct emu_mem mem;
 	struct step s;

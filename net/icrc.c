@@ -25,18 +25,13 @@
 
 #include <isa-l/crc.h>
 
-#include "net/bytes.h"
+#include "net/ip_header.h"
 #include "net/rocev2.h"
 
 #define POLY	   0xedb88320u /* IEEE 802.3, reflected, without x^32 */
 #define X_0	   0x80000000u /* the polynomial 1 */
-#define IP4_HDR	   20
-#define IP6_HDR	   40
-#define UDP_HDR	   8
-#define IP4_ID	   4 /* offset of the identification */
-#define IP_DF	   0x4000
-#define BEHIND_ID  (IP4_HDR - IP4_ID - 2 + UDP_HDR) /* bytes, up to the BTH */
-#define BTH_RESV8A 4				    /* offset; also holds FECN and BECN */
+#define BEHIND_ID  (IP4_HDR_LEN - IP4_ID_AT - 2 + UDP_HDR_LEN) /* bytes, up to the BTH */
+#define BTH_RESV8A 4 /* offset; also holds FECN and BECN */
 #define VARIANT	   0xff
 /*
  * CRC of the 8 bytes of ones in the place of an InfiniBand LRH, as crc32_gzip_refl()
@@ -146,48 +141,29 @@ uint32_t icrc_id_delta(uint16_t id, uint32_t len)
 	return mul(id_to_poly(id), power(x_power8(false), 4 + BEHIND_ID + len));
 }
 
-/* RFC 791 header with TOS, TTL and checksum masked; DF is set and the identification 0 */
-static uint8_t *ip4_header(uint8_t *p, const struct net_path *path, uint32_t udp_len)
+/* The IP header with what changes on the way masked; the identification is 0 */
+static uint8_t *masked_ip(uint8_t *p, const struct net_path *path, uint32_t udp_len)
 {
-	p[0] = 0x45;
-	p[1] = VARIANT;
-	put_be16(p + 2, (uint16_t)(IP4_HDR + udp_len));
-	put_be16(p + IP4_ID, 0);
-	put_be16(p + 6, IP_DF);
-	p[8] = VARIANT;
-	p[9] = 17; /* UDP */
-	put_be16(p + 10, 0xffff);
-	memcpy(p + 12, path->src.b + 12, 4);
-	memcpy(p + 16, path->dst.b + 12, 4);
-	return p + IP4_HDR;
-}
+	uint8_t *end;
 
-/* RFC 8200 header with traffic class, flow label and hop limit masked */
-static uint8_t *ip6_header(uint8_t *p, const struct net_path *path, uint32_t udp_len)
-{
-	put_be32(p, 0x6fffffff);
-	put_be16(p + 4, (uint16_t)udp_len);
-	p[6] = 17; /* UDP */
-	p[7] = VARIANT;
-	memcpy(p + 8, path->src.b, 16);
-	memcpy(p + 24, path->dst.b, 16);
-	return p + IP6_HDR;
+	if (!net_ip_is_v4(&path->dst))
+		return ip6_header(p, path, VARIANT, VARIANT, IP6_FLOW_MAX, udp_len);
+	end = ip4_header(p, path, VARIANT, VARIANT, 0, udp_len);
+	put_be16(p + IP4_CHECK_AT, 0xffff);
+	return end;
 }
 
 uint32_t icrc_prefix(const struct net_path *path, uint32_t len)
 {
-	uint32_t udp_len = UDP_HDR + len + ROCE_ICRC_LEN;
-	uint8_t hdr[IP6_HDR + UDP_HDR], *p;
+	uint32_t udp_len = UDP_HDR_LEN + len + ROCE_ICRC_LEN;
+	uint8_t hdr[IP6_HDR_LEN + UDP_HDR_LEN], *p;
 
-	if (net_ip_is_v4(&path->dst))
-		p = ip4_header(hdr, path, udp_len);
-	else
-		p = ip6_header(hdr, path, udp_len);
+	p = masked_ip(hdr, path, udp_len);
 	put_be16(p, path->sport);
 	put_be16(p + 2, ROCE_UDP_PORT);
 	put_be16(p + 4, (uint16_t)udp_len);
 	put_be16(p + 6, 0xffff);
-	return crc(MASKED_LRH_CRC, hdr, (uint64_t)(p + UDP_HDR - hdr));
+	return crc(MASKED_LRH_CRC, hdr, (uint64_t)(p + UDP_HDR_LEN - hdr));
 }
 
 /* What @resv8a, being there instead of ones, changes in the CRC up to the BTH */

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/splitmix.h"
+
 #define HELD_NS	    1000000ull /* a reordered packet without successors comes anyway */
 #define HELD_PASSES 3	       /* at most so many successors pass it */
 #define QUEUE_MAX   65536      /* packets that wait; more are lost, like in any queue */
@@ -215,19 +217,9 @@ int impair_check(const char *text, char *err, size_t errlen)
 
 /* --- at work ---------------------------------------------------------------------- */
 
-/* splitmix64 */
-static uint64_t next_random(struct line *l)
-{
-	uint64_t z = l->rng += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 static bool chance(struct line *l, uint64_t probability)
 {
-	return next_random(l) >> 32 < probability;
+	return splitmix_next(&l->rng) >> 32 < probability;
 }
 
 int impair_open(const char *text, impair_out out, void *arg, struct impair **pim)
@@ -367,8 +359,8 @@ void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 	struct line *l = &im->line[dir];
 	bool lost = chance(l, l->rules.loss), twice = chance(l, l->rules.dup);
 	bool late = chance(l, l->rules.reorder), bad = chance(l, l->rules.corrupt);
-	uint64_t jitter = next_random(l), bit = next_random(l), passes = next_random(l),
-		 due;
+	uint64_t jitter = splitmix_next(&l->rng), bit = splitmix_next(&l->rng),
+		 passes = splitmix_next(&l->rng), due;
 	struct waiting *copy;
 
 	release(im, dir, now);

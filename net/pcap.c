@@ -11,18 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/bytes.h"
+#include "net/file_lock.h"
+#include "net/ip_header.h"
 
 #define MAGIC_NS       0xa1b23c4du
 #define LINKTYPE_ETHER 1
 #define SNAPLEN	       65535
 #define ETH_HDR	       14
-#define IP4_HDR	       20
-#define IP6_HDR	       40
-#define UDP_HDR	       8
-#define FRAME_HDR_MAX  (ETH_HDR + IP6_HDR + UDP_HDR)
+#define FRAME_HDR_MAX  (ETH_HDR + IP6_HDR_LEN + UDP_HDR_LEN)
 #define BUF_BYTES      65536
-#define FLOW_MASK      0xfffffu
 
 struct file_header {
 	uint32_t magic;
@@ -66,7 +63,7 @@ static bool is_ours(int fd, off_t size)
 {
 	struct file_header h;
 	struct record_header rec;
-	uint8_t p[ETH_HDR + IP6_HDR];
+	uint8_t p[ETH_HDR + IP6_HDR_LEN];
 	off_t at = sizeof(h) + sizeof(rec);
 	bool v4;
 
@@ -98,19 +95,8 @@ static int begin_file(int fd)
 	return is_ours(fd, st.st_size) ? 0 : -EEXIST;
 }
 
-/*
- * Locks of open file descriptions, so that a forked child keeps nothing. Where the file
- * system has none, or for a pipe, there is none to wait for.
- */
+/* Where the file system has no locks, or for a pipe, there is none to wait for. */
 enum { BYTE_HEADER, BYTE_IN_USE };
-
-static int lock_byte(int fd, int cmd, short type, int byte)
-{
-	struct flock fl = {
-	    .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-
-	return fcntl(fd, cmd, &fl);
-}
 
 int pcap_renew(const char *file)
 {
@@ -180,21 +166,6 @@ void pcap_abandon(struct pcap *pc)
 
 /* --- frames ----------------------------------------------------------------------- */
 
-/* RFC 1071, over an even number of bytes but for the last piece */
-static uint32_t sum(uint32_t acc, const uint8_t *p, uint32_t len)
-{
-	for (; len > 1; p += 2, len -= 2)
-		acc += get_be16(p);
-	return len ? acc + ((uint32_t)*p << 8) : acc;
-}
-
-static uint16_t fold(uint32_t acc)
-{
-	while (acc >> 16)
-		acc = (acc & 0xffff) + (acc >> 16);
-	return (uint16_t)~acc;
-}
-
 /* Nobody's MAC addresses are known here: locally administered ones, made from the IP's */
 static uint8_t *ether_header(uint8_t *p, const struct net_path *path, bool v4)
 {
@@ -206,49 +177,33 @@ static uint8_t *ether_header(uint8_t *p, const struct net_path *path, bool v4)
 	return p + ETH_HDR;
 }
 
-static uint8_t *ip4_header(uint8_t *p, const struct net_path *path, uint16_t id,
-			   uint32_t udp_len)
+static uint8_t *ip_header(uint8_t *p, const struct net_path *path, bool v4, uint16_t id,
+			  uint32_t udp_len)
 {
-	memset(p, 0, IP4_HDR);
-	p[0] = 0x45;
-	p[1] = path->tclass;
-	put_be16(p + 2, (uint16_t)(IP4_HDR + udp_len));
-	put_be16(p + 4, id);
-	put_be16(p + 6, 0x4000); /* DF */
-	p[8] = path->ttl ? path->ttl : NET_DEFAULT_TTL;
-	p[9] = 17;
-	memcpy(p + 12, path->src.b + 12, 4);
-	memcpy(p + 16, path->dst.b + 12, 4);
-	put_be16(p + 10, fold(sum(0, p, IP4_HDR)));
-	return p + IP4_HDR;
-}
+	uint8_t ttl = path->ttl ? path->ttl : NET_DEFAULT_TTL, *end;
 
-static uint8_t *ip6_header(uint8_t *p, const struct net_path *path, uint32_t udp_len)
-{
-	put_be32(p, 6u << 28 | (uint32_t)path->tclass << 20 | (path->flow & FLOW_MASK));
-	put_be16(p + 4, (uint16_t)udp_len);
-	p[6] = 17;
-	p[7] = path->ttl ? path->ttl : NET_DEFAULT_TTL;
-	memcpy(p + 8, path->src.b, 16);
-	memcpy(p + 24, path->dst.b, 16);
-	return p + IP6_HDR;
+	if (!v4)
+		return ip6_header(p, path, path->tclass, ttl, path->flow, udp_len);
+	end = ip4_header(p, path, path->tclass, ttl, id, udp_len);
+	ip4_put_checksum(p);
+	return end;
 }
 
 static uint8_t *udp_header(uint8_t *p, const struct net_path *path, bool v4,
 			   const uint8_t *data, uint32_t len)
 {
-	uint32_t acc = 17 + UDP_HDR + len, from = v4 ? 12 : 0;
+	uint32_t acc = IP_PROTO_UDP + UDP_HDR_LEN + len, from = v4 ? 12 : 0;
 	uint16_t check;
 
 	put_be16(p, path->sport);
 	put_be16(p + 2, ROCE_UDP_PORT);
-	put_be16(p + 4, (uint16_t)(UDP_HDR + len));
+	put_be16(p + 4, (uint16_t)(UDP_HDR_LEN + len));
 	put_be16(p + 6, 0);
-	acc = sum(acc, path->src.b + from, 16 - from);
-	acc = sum(acc, path->dst.b + from, 16 - from);
-	check = fold(sum(sum(acc, p, UDP_HDR), data, len));
+	acc = ip_sum(acc, path->src.b + from, 16 - from);
+	acc = ip_sum(acc, path->dst.b + from, 16 - from);
+	check = ip_sum_fold(ip_sum(ip_sum(acc, p, UDP_HDR_LEN), data, len));
 	put_be16(p + 6, check ? check : 0xffff); /* RFC 768: 0 means that there is none */
-	return p + UDP_HDR;
+	return p + UDP_HDR_LEN;
 }
 
 void pcap_packet(struct pcap *pc, const struct net_path *path, uint16_t ip_id,
@@ -265,8 +220,7 @@ void pcap_packet(struct pcap *pc, const struct net_path *path, uint16_t ip_id,
 		pcap_flush(pc);
 	p = start = pc->buf + pc->used + sizeof(rec);
 	p = ether_header(p, path, v4);
-	p = v4 ? ip4_header(p, path, ip_id, UDP_HDR + len)
-	       : ip6_header(p, path, UDP_HDR + len);
+	p = ip_header(p, path, v4, ip_id, UDP_HDR_LEN + len);
 	p = udp_header(p, path, v4, data, len);
 	memcpy(p, data, len);
 	p += len;

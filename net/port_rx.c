@@ -8,8 +8,7 @@
 #include "net/bytes.h"
 #include "net/port_internal.h"
 
-#define MIN_LEN	   (ROCE_BTH_LEN + ROCE_ICRC_LEN)
-#define MAD_OFFSET 20 /* BTH and DETH in front of a MAD */
+#define MIN_LEN (ROCE_BTH_LEN + ROCE_ICRC_LEN)
 
 /* struct seg - one packet with its ICRC; @k: its place in the datagram */
 struct seg {
@@ -167,9 +166,9 @@ static void rx_gsi(struct port_rx *rx, const struct seg *s)
 	struct net_port *p = rx->p;
 	int slot = NET_GSI_ALL;
 
-	if (p->gsi && s->len > MAD_OFFSET + ROCE_ICRC_LEN)
-		slot = p->gsi(p->gsi_arg, s->data + MAD_OFFSET,
-			      s->len - MAD_OFFSET - ROCE_ICRC_LEN);
+	if (p->gsi && s->len > ROCE_MAD_AT + ROCE_ICRC_LEN)
+		slot = p->gsi(p->gsi_arg, s->data + ROCE_MAD_AT,
+			      s->len - ROCE_MAD_AT - ROCE_ICRC_LEN);
 	if (slot == NET_GSI_ALL)
 		forward_to_all(rx, s);
 	if (slot == NET_GSI_ALL || slot == NET_GSI_OWN ||

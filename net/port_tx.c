@@ -26,12 +26,11 @@
  */
 #include <errno.h>
 
-#include "net/bytes.h"
+#include "net/ip_header.h"
 #include "net/port_internal.h"
 
-#define MAD_OFFSET 20	    /* BTH and DETH in front of a MAD */
-#define V4_HEADERS (20 + 8) /* IP and UDP */
-#define V6_HEADERS (40 + 8)
+#define V4_HEADERS (IP4_HDR_LEN + UDP_HDR_LEN)
+#define V6_HEADERS (IP6_HDR_LEN + UDP_HDR_LEN)
 
 /* --- routes ----------------------------------------------------------------------- */
 
@@ -312,11 +311,11 @@ static void gsi_to_all(struct net_port *p, struct port_route *r, uint32_t len)
 /* A MAD to an address of this host: there are as many QP1 as processes */
 static void put_gsi(struct net_port *p, struct port_route *r, uint32_t len)
 {
-	const uint8_t *mad = p->tx.arena + p->tx.end + MAD_OFFSET;
+	const uint8_t *mad = p->tx.arena + p->tx.end + ROCE_MAD_AT;
 	int slot = NET_GSI_ALL;
 
-	if (p->gsi && len > MAD_OFFSET)
-		slot = p->gsi(p->gsi_arg, mad, len - MAD_OFFSET);
+	if (p->gsi && len > ROCE_MAD_AT)
+		slot = p->gsi(p->gsi_arg, mad, len - ROCE_MAD_AT);
 	if (slot == NET_GSI_ALL)
 		gsi_to_all(p, r, len);
 	else if (slot != NET_GSI_OWN)

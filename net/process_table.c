@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/splitmix.h"
+#include "net/file_lock.h"
+
 #define TABLE_DIR     "/dev/shm"
 #define TABLE_VERSION 1
 #define NAME_LEN      64
@@ -75,16 +78,6 @@ struct table {
 	bool live[TABLE_SLOTS];
 	uint64_t checked[TABLE_SLOTS];
 };
-
-static int lock_byte(int fd, int cmd, short type, unsigned int byte)
-{
-	struct flock fl = {
-	    .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
-
-	if (fcntl(fd, cmd, &fl) < 0)
-		return -errno;
-	return cmd == F_OFD_GETLK && fl.l_type != F_UNLCK;
-}
 
 /* Bounded, because a process may be stopped while it has the lock */
 static int wait_lock(int fd, short type, unsigned int byte)
@@ -370,7 +363,7 @@ uint32_t table_generation(const struct table *t, unsigned int slot)
 static struct reg *reg_entry(const struct table *t, uint64_t key, unsigned int i)
 {
 	/* Fibonacci hashing: keys may be consecutive service ids */
-	uint64_t h = key * 0x9e3779b97f4a7c15ull >> 32;
+	uint64_t h = key * SPLITMIX_STEP >> 32;
 
 	return &t->sh->reg[(h + i) % REG_ENTRIES];
 }

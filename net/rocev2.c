@@ -182,7 +182,7 @@ static void parse_ext(const uint8_t *p, uint32_t flags, struct roce_hdr *h)
 	}
 	if (flags & ROCE_F_AETH) {
 		h->syndrome = p[0];
-		h->msn = get_be32(p) & 0xffffff;
+		h->msn = get_be32(p) & ROCE_MSN_MASK;
 		p += AETH_LEN;
 	}
 	if (flags & ROCE_F_ATOMIC_ACK_ETH)
@@ -224,7 +224,7 @@ static void build_ext(uint8_t *p, uint32_t flags, const struct roce_hdr *h)
 		p += 16;
 	}
 	if (flags & ROCE_F_AETH) {
-		put_be32(p, (uint32_t)h->syndrome << 24 | (h->msn & 0xffffff));
+		put_be32(p, (uint32_t)h->syndrome << 24 | (h->msn & ROCE_MSN_MASK));
 		p += AETH_LEN;
 	}
 	if (flags & ROCE_F_ATOMIC_ACK_ETH)

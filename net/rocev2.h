@@ -19,8 +19,18 @@
 #define ROCE_QPN_MULTICAST 0xffffffu
 #define ROCE_QPN_GSI	   1u
 #define ROCE_PKEY_DEFAULT  0xffffu
+#define ROCE_QKEY_GSI	   0x80010000u /* of QP1, 3.9.6 */
+#define ROCE_MSN_MASK	   0xffffffu
 
-/* Transport: the upper three bits of the opcode (IBTA table 35) */
+/* A management datagram (13.4.2) to QP1 has this length, BTH and DETH in front of it */
+#define ROCE_MAD_LEN 256
+#define ROCE_MAD_AT  20
+
+/* The opcode: transport and operation (IBTA table 35) */
+#define ROCE_TRANSPORT_MASK 0xe0
+#define ROCE_OP_MASK	    0x1f
+
+/* Transport: the upper three bits */
 enum roce_transport {
 	ROCE_RC = 0x00,
 	ROCE_UC = 0x20,
@@ -30,7 +40,7 @@ enum roce_transport {
 	ROCE_XRC = 0xa0,
 };
 
-/* Operation: the lower five bits */
+/* Operation: the lower five bits. The numbers are those of the wire. */
 enum roce_op {
 	ROCE_SEND_FIRST = 0x00,
 	ROCE_SEND_MIDDLE = 0x01,
@@ -144,6 +154,7 @@ struct roce_hdr {
 #define ROCE_AETH_RNR		 0x20 /* lower 5 bits: RNR timer */
 #define ROCE_AETH_NAK		 0x60 /* lower 5 bits: enum roce_nak */
 #define ROCE_AETH_TYPE_MASK	 0xe0
+#define ROCE_AETH_VALUE_MASK	 0x1f
 #define ROCE_AETH_CREDIT_INVALID 0x1f
 enum roce_nak {
 	ROCE_NAK_PSN = 0,

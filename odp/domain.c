@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/container.h"
 #include "odp/guard.h"
 
 /* --- invalidations ---------------------------------------------------------------- */
@@ -60,7 +61,7 @@ static void invalidate_mr(struct odp_mr *mr, uintptr_t first, uintptr_t last)
 
 static struct odp_mr *mr_of_range(struct range_node *n)
 {
-	return (struct odp_mr *)((char *)n - offsetof(struct odp_mr, range));
+	return container_of(n, struct odp_mr, range);
 }
 
 static bool invalidate_node(struct range_node *n, void *arg)

@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#include "base/splitmix.h"
+
 static bool before(const struct range_node *a, const struct range_node *b)
 {
 	return a->first != b->first ? a->first < b->first : (uintptr_t)a < (uintptr_t)b;
@@ -82,19 +84,9 @@ static struct range_node *drop(struct range_node *t, struct range_node *n)
 	return t;
 }
 
-/* splitmix64 */
-static uint64_t next_prio(struct ranges *r)
-{
-	uint64_t z = (r->rng += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 void ranges_insert(struct ranges *r, struct range_node *n)
 {
-	n->prio = next_prio(r);
+	n->prio = splitmix_next(&r->rng);
 	r->root = insert(r->root, n);
 }
 

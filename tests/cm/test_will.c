@@ -117,7 +117,7 @@ START_TEST(the_dead_are_heard)
 		ck_assert(icrc_check(&path, buf, (uint32_t)n - 4));
 		ck_assert_int_eq(roce_parse(buf, (uint32_t)n - 4, &h, &mad, &len), 0);
 		ck_assert_uint_eq(h.dqpn, ROCE_QPN_GSI);
-		ck_assert_uint_eq(h.qkey, 0x80010000u);
+		ck_assert_uint_eq(h.qkey, ROCE_QKEY_GSI);
 		ck_assert_uint_eq(len, CM_MAD_LEN);
 		ck_assert_mem_eq(path.src.b + 12, from_ip, 4);
 		ck_assert_uint_lt(mad[255], 40);

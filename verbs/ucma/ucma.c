@@ -32,13 +32,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/splitmix.h"
 #include "odp/guard.h"
 #include "verbs/engine/event_channel.h"
 #include "verbs/host/libc.h"
 #include "verbs/host/paths.h"
 #include "verbs/ucma/ucma_internal.h"
 
-#define QP1_QKEY     0x80010000u /* IBTA 3.5.3 */
 #define TABLE_MIN    16
 #define CMD_MAX	     1024 /* more than any command */
 #define OPTLEN_MAX   4096
@@ -1019,7 +1019,7 @@ static void on_mad(struct engine *e, struct engine_device *dev,
 {
 	struct ucma *u = atomic_load(&the_ucma);
 
-	if (u && u->engine == e && qkey == QP1_QKEY)
+	if (u && u->engine == e && qkey == ROCE_QKEY_GSI)
 		ucma_mad(u, dev, path, mad, len);
 }
 
@@ -1064,7 +1064,7 @@ static struct ucma *ucma_start(struct engine *e, int *err)
 		return NULL;
 	u->engine = e;
 	if (getrandom(&u->rng, sizeof(u->rng), 0) != sizeof(u->rng))
-		u->rng = engine_now() * 0x9e3779b97f4a7c15u;
+		u->rng = engine_now() * SPLITMIX_STEP;
 	*err = ucma_peer_init(u);
 	if (*err) {
 		free(u);

@@ -22,7 +22,6 @@
 #include "verbs/ucma/will.h"
 #include "verbs/ucma/will_file.h"
 
-#define QP1_QKEY  0x80010000u /* IBTA 3.5.3 */
 #define ROUNDS	  2
 #define ROUND_NS  20000000 /* between them */
 #define ENTRY_MAX (1u << 20)
@@ -73,9 +72,9 @@ static void send_entry(const struct will_entry *e)
 	const struct roce_hdr h = {.opcode = ROCE_UD | ROCE_SEND_ONLY,
 				   .pkey = ROCE_PKEY_DEFAULT,
 				   .dqpn = ROCE_QPN_GSI,
-				   .qkey = QP1_QKEY,
+				   .qkey = ROCE_QKEY_GSI,
 				   .sqpn = ROCE_QPN_GSI};
-	uint8_t pkt[ROCE_BTH_LEN + 8 + CM_MAD_LEN + ROCE_ICRC_LEN];
+	uint8_t pkt[ROCE_MAD_AT + CM_MAD_LEN + ROCE_ICRC_LEN];
 	struct net_path path = e->path;
 	struct sockaddr_storage to;
 	socklen_t to_len = to_sockaddr(&path.dst, ROCE_UDP_PORT, &to);

@@ -5,21 +5,21 @@
 
 #include <stdlib.h>
 
+#include "base/container.h"
+
 #define FIRST_CAP   64
 #define MAX_HANDLES (1u << 26)
 
 static void on_comp(struct engine_event_sink *s)
 {
-	struct uevobject *o =
-	    (struct uevobject *)((char *)s - offsetof(struct uevobject, sink));
+	struct uevobject *o = container_of(s, struct uevobject, sink);
 
 	event_post(&o->comp, 0);
 }
 
 static void on_async(struct engine_event_sink *s, enum ibv_event_type type)
 {
-	struct uevobject *o =
-	    (struct uevobject *)((char *)s - offsetof(struct uevobject, sink));
+	struct uevobject *o = container_of(s, struct uevobject, sink);
 
 	event_post(&o->async, type);
 }

@@ -15,9 +15,6 @@
 #include "verbs/uverbs/ring_memory.h"
 #include "verbs/uverbs/uobject.h"
 
-/* Alternatives of IB_ACCESS_OPTIONAL: a device may ignore these flags */
-#define UVERBS_ACCESS_OPTIONAL 0x3ff00000u
-
 /*
  * struct uverbs_channel - an event file that the context made
  * @port:	registered with the engine for asynchronous ones

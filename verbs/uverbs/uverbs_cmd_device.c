@@ -132,8 +132,8 @@ int uverbs_cmd_reg_mr(struct uverbs_call *c)
 	o = uobject_new(&c->ctx->objects, UOBJECT_MR);
 	if (!o)
 		return -ENOMEM;
-	err = emu_mr_reg(pd->pd, cmd.start, cmd.length, cmd.hca_va,
-			 (int)(cmd.access_flags & ~UVERBS_ACCESS_OPTIONAL), &o->mr);
+	err = emu_mr_reg(pd->pd, cmd.start, cmd.length, cmd.hca_va, (int)cmd.access_flags,
+			 &o->mr);
 	if (err) {
 		uobject_free(&c->ctx->objects, o);
 		return err;
@@ -170,9 +170,8 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 		pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
 	if (!o || (cmd.flags & IBV_REREG_MR_CHANGE_PD && !pd))
 		return -EINVAL;
-	err =
-	    emu_mr_rereg(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start, cmd.length,
-			 cmd.hca_va, (int)(cmd.access_flags & ~UVERBS_ACCESS_OPTIONAL));
+	err = emu_mr_rereg(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start,
+			   cmd.length, cmd.hca_va, (int)cmd.access_flags);
 	if (err)
 		return err;
 	if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/container.h"
 #include "odp/guard.h"
 #include "verbs/host/libc.h"
 #include "verbs/uverbs/uverbs.h"
@@ -77,8 +78,7 @@ struct mminfo uverbs_mminfo(struct emu_ring_info ring)
 
 static void on_port(struct engine_port_sink *s, enum ibv_event_type type)
 {
-	struct uverbs_channel *uc =
-	    (struct uverbs_channel *)((char *)s - offsetof(struct uverbs_channel, port));
+	struct uverbs_channel *uc = container_of(s, struct uverbs_channel, port);
 
 	event_post_port(uc->ch, EMU_PORT, type);
 }
@@ -304,7 +304,7 @@ static void xrc_no_comp(struct engine_event_sink *s)
 
 static void xrc_on_async(struct engine_event_sink *s, enum ibv_event_type type)
 {
-	struct xrc_qp *x = (struct xrc_qp *)((char *)s - offsetof(struct xrc_qp, sink));
+	struct xrc_qp *x = container_of(s, struct xrc_qp, sink);
 
 	for (struct uevobject *o = x->openers; o; o = o->next_opener)
 		event_post(&o->async, type);
