@@ -34,6 +34,10 @@ struct emu_xrcd;
 #define EMU_PORT	  1
 #define EMU_NO_DEADLINE	  UINT64_MAX
 
+/* What a work request may have: SGEs, or bytes of inline data */
+#define EMU_MAX_SGE    32
+#define EMU_MAX_INLINE 512
+
 /*
  * Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
  */
@@ -41,12 +45,14 @@ struct emu_xrcd;
 #define EMU_ACCESS_FLUSH_PERSISTENT (1 << 9)
 
 /*
- * struct emu_ring_info - where a ring is, for the mminfo of the rxe ABI
+ * struct emu_ring_info - where a ring is, for the mminfo of the rxe ABI, and its layout
  * @offset: what the owner's mmap(2) of its command fd must use; @size: bytes
+ * @mask, @log2_elem: elements less one, and their size, see queue_layout.h
  */
 struct emu_ring_info {
 	uint64_t offset;
 	uint32_t size;
+	uint32_t mask, log2_elem;
 };
 
 /*

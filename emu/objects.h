@@ -136,7 +136,6 @@ void emu_trace(struct emu_hca *hca, const char *fmt, ...)
 enum {
 	EMU_MAX_QP = 1048560,
 	EMU_MAX_QP_WR = 1048576,
-	EMU_MAX_INLINE = 512,
 	EMU_MAX_CQ = 1048576,
 	EMU_MAX_CQE = 32767,
 	EMU_MAX_MR = 524287,
@@ -297,8 +296,6 @@ int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited
 void emu_cq_forget(struct emu_cq *cq, uint32_t qpn);
 
 /* --- receive WQEs ----------------------------------------------------------------- */
-
-#define EMU_MAX_SGE 32
 
 /* struct emu_recv_wqe - a validated copy of a receive WQE */
 struct emu_recv_wqe {

@@ -22,7 +22,7 @@ int emu_ring_create(struct emu_hca *hca, void *owner, uint32_t entries, uint32_t
 
 	r.log2_elem = log2_up(elem < MIN_ELEM ? MIN_ELEM : elem);
 	r.slots = 1u << log2_up((uint64_t)entries + 1);
-	r.bytes = sizeof(struct rxe_queue_buf) + ((size_t)r.slots << r.log2_elem);
+	r.bytes = queue_bytes(r.slots, r.log2_elem);
 	r.buf = hca->ops->ring_alloc(hca->arg, owner, r.bytes, &r.offset);
 	if (!r.buf)
 		return -ENOMEM;
@@ -53,7 +53,7 @@ int emu_ring_resize(struct emu_hca *hca, struct emu_ring *r, uint32_t from,
 		return ret;
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(ring_at(&new, i), ring_at(r, from + i), 1u << r->log2_elem);
-	__atomic_store_n(&new.buf->producer_index, count, __ATOMIC_RELEASE);
+	queue_store(&new.buf->producer_index, count);
 	emu_ring_destroy(hca, r);
 	*r = new;
 	return 0;
@@ -61,6 +61,12 @@ int emu_ring_resize(struct emu_hca *hca, struct emu_ring *r, uint32_t from,
 
 struct emu_ring_info emu_ring_info(const struct emu_ring *r)
 {
-	return (struct emu_ring_info){.offset = r->offset,
-				      .size = r->buf ? (uint32_t)r->bytes : 0};
+	if (!r->buf)
+		return (struct emu_ring_info){.offset = r->offset};
+	return (struct emu_ring_info){
+	    .offset = r->offset,
+	    .size = (uint32_t)r->bytes,
+	    .mask = r->slots - 1,
+	    .log2_elem = r->log2_elem,
+	};
 }

@@ -1,19 +1,19 @@
 /*
- * queue_ring.h - the queues that the HCA shares with the application (struct rxe_queue_buf).
+ * queue_ring.h - the HCA's end of the queues that it shares with the application; their
+ * layout is that of queue_layout.h.
  *
  * The application can write every byte of the mapping at any time. So geometry is kept
  * here and never read back, indices are masked on load, and entries are copied out before
- * they are believed. Only two indices are shared: each has one writer.
+ * they are believed.
  */
 #ifndef URXE_EMU_QUEUE_RING_H
 #define URXE_EMU_QUEUE_RING_H
 
-#include <rdma/rdma_user_rxe.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "emu/hca.h"
+#include "emu/queue_layout.h"
 
 /*
  * struct emu_ring - our view of one queue
@@ -40,7 +40,7 @@ void emu_ring_destroy(struct emu_hca *hca, struct emu_ring *r);
 /* Another size, with the @count entries from index @from on. -ENOMEM: as before */
 int emu_ring_resize(struct emu_hca *hca, struct emu_ring *r, uint32_t from,
 		    uint32_t count, uint32_t entries);
-/* For the application's mmap(2); size 0 if there is no ring */
+/* For the application's end; size 0 if there is no ring */
 struct emu_ring_info emu_ring_info(const struct emu_ring *r);
 
 static inline uint32_t ring_mask(const struct emu_ring *r)
@@ -48,15 +48,16 @@ static inline uint32_t ring_mask(const struct emu_ring *r)
 	return r->slots - 1;
 }
 
-/* The application's index: acquire, pairs with the release of its producer (librxe) */
+/* The application's index of SQ, RQ and SRQ */
 static inline uint32_t ring_producer(const struct emu_ring *r)
 {
-	return __atomic_load_n(&r->buf->producer_index, __ATOMIC_ACQUIRE) & ring_mask(r);
+	return queue_load(&r->buf->producer_index, ring_mask(r));
 }
 
+/* The application's index of CQs */
 static inline uint32_t ring_consumer(const struct emu_ring *r)
 {
-	return __atomic_load_n(&r->buf->consumer_index, __ATOMIC_ACQUIRE) & ring_mask(r);
+	return queue_load(&r->buf->consumer_index, ring_mask(r));
 }
 
 /* Entries that a queue consumed by us holds from @from on */
@@ -67,20 +68,21 @@ static inline uint32_t ring_count_from(const struct emu_ring *r, uint32_t from)
 
 static inline void *ring_at(const struct emu_ring *r, uint32_t index)
 {
-	return r->buf->data + ((size_t)(index & ring_mask(r)) << r->log2_elem);
+	return queue_element(r->buf, index, ring_mask(r), r->log2_elem);
 }
 
-/* Release: what we did with the entries is done before the application reuses them */
+/* The entries before @index are the application's again. */
 static inline void ring_set_consumer(struct emu_ring *r, uint32_t index)
 {
 	r->local = index & ring_mask(r);
-	__atomic_store_n(&r->buf->consumer_index, r->local, __ATOMIC_RELEASE);
+	queue_store(&r->buf->consumer_index, r->local);
 }
 
+/* The entries before @index are there for the application. */
 static inline void ring_set_producer(struct emu_ring *r, uint32_t index)
 {
 	r->local = index & ring_mask(r);
-	__atomic_store_n(&r->buf->producer_index, r->local, __ATOMIC_RELEASE);
+	queue_store(&r->buf->producer_index, r->local);
 }
 
 #endif

@@ -10,19 +10,20 @@ import os
 import re
 import subprocess
 
-# room                 what it may include and call beside itself; a header: include only
+# room                 what it may include and call beside itself and base; a header: include only
 ROOMS = {
-    'trace':             '',
-    'net':               '',
-    'odp':               '',
-    'emu':               'net odp trace',
-    'verbs/host':        'net odp trace emu/hca.h',
-    'verbs/engine':      'verbs/host emu net odp trace',
-    'verbs/uverbs':      'verbs/engine verbs/host emu net odp trace',
-    'verbs/ucma/will_*': 'net emu/cm_mad.h verbs/ucma/will.h',
-    'verbs/ucma':        'verbs/ucma/will_* verbs/engine verbs/host emu net odp trace',
-    'verbs/preload':     'verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace',
-    'tools':             'verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace',
+    'base':              '',
+    'trace':             'base',
+    'net':               'base',
+    'odp':               'base',
+    'emu':               'base net odp trace',
+    'verbs/host':        'base net odp trace emu/hca.h',
+    'verbs/engine':      'base verbs/host emu net odp trace',
+    'verbs/uverbs':      'base verbs/engine verbs/host emu net odp trace',
+    'verbs/ucma/will_*': 'base net emu/cm_mad.h verbs/ucma/will.h',
+    'verbs/ucma':        'base verbs/ucma/will_* verbs/engine verbs/host emu net odp trace',
+    'verbs/preload':     'base verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace',
+    'tools':             'base verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace',
 }
 
 # These stand outside and may use everything.

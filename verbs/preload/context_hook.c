@@ -1,23 +1,26 @@
 /*
- * context_hook.c - what is put into a context of libibverbs that is ours.
+ * context_hook.c - what is put into a context of libibverbs that belongs to an emulated
+ * device. Owns the provider's operations that it replaces; knows nothing of what they do.
  *
  * - poll_cq, start_poll: a thread that polls an empty CQ takes a turn in driving the HCA,
- * so that a message is received by who waits for it, without a hop between threads;
- * - advise_mr: librxe has none before rdma-core v60;
- * - XRC, rereg_mr: librxe has none (xrc.c);
- * - next_poll: librxe before rdma-core v65 ends the poll itself when the CQ is empty, and
- *   end_poll, which the program must call then (ibv_start_poll(3)), takes one entry too
- * many.
+ *   so that a message is received by the thread that waits for it.
+ * - next_poll, end_poll: before rdma-core v65, librxe's next_poll consumes the last entry
+ *   itself when it finds the CQ empty. end_poll, which the program must call then all the
+ *   same (ibv_start_poll(3)), would consume one more; it is left out.
+ * - advise_mr: librxe has none before rdma-core v60.
+ * - XRC and rereg_mr: librxe has none (xrc.c).
  *
- * The operations that are wrapped are the provider's, the same for all of its contexts; a
- * process may hold several providers' libraries (bundles bring their own), so there are a
- * few places for originals, each with a function of its own that knows it.
+ * The operations that are wrapped are the provider's, the same for all of its contexts. A
+ * process may hold several providers' libraries (bundles bring their own), so there are
+ * PLACES for originals, and for each place a set of wrappers that knows it. A place is
+ * taken once, before the first wrapper that knows it can be called, and never changes.
  */
 #include "verbs/preload/context_hook.h"
 
 #include <errno.h>
 #include <stddef.h>
 
+#include "emu/queue_layout.h"
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/next_verb.h"
 #include "verbs/preload/xrc.h"
@@ -41,6 +44,9 @@ static next_poll_fn next_poll_orig[PLACES];
 static end_poll_fn end_poll_orig[PLACES];
 static post_fn post_orig[PLACES];
 static xrc_create_qp_ex_fn create_qp_ex_orig[PLACES];
+
+/* What place @i holds; place_for() may fill others meanwhile. */
+#define ORIG(places, i) __atomic_load_n(&(places)[i], __ATOMIC_RELAXED)
 
 /* The place that holds @fn, or a free one that does from now on; -1: none left */
 static int place_for(void *places, void *fn)
@@ -127,8 +133,10 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 
 /*
  * What the provider's next_poll does at the end of a CQ, by place; found out at the first
+ * end. Several threads may find it out at the same time, and find the same.
  */
-static enum next_poll_kind { NEXT_UNKNOWN, NEXT_GOOD, NEXT_ENDS } next_poll_kind[PLACES];
+enum next_poll_kind { NEXT_UNKNOWN, NEXT_GOOD, NEXT_ENDS };
+static _Atomic(enum next_poll_kind) next_poll_kind[PLACES];
 
 /* Is the CQ's ring consumed up to the last entry? Nobody may produce meanwhile. */
 static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
@@ -137,7 +145,8 @@ static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
 	struct emu_ring_info info = o ? emu_cq_ring(o->cq) : (struct emu_ring_info){0};
 	struct rxe_queue_buf *q = ring_space_at(&ctx->rings, info.offset, info.size);
 
-	return q && q->consumer_index == q->producer_index;
+	return q && queue_load(&q->consumer_index, info.mask) ==
+			queue_load(&q->producer_index, info.mask);
 }
 
 /*
@@ -149,9 +158,9 @@ static int next_finding_out(int place, struct ibv_cq_ex *cq)
 	int err;
 
 	if (!ctx)
-		return next_poll_orig[place](cq);
+		return ORIG(next_poll_orig, place)(cq);
 	engine_lock(ctx->engine);
-	err = next_poll_orig[place](cq);
+	err = ORIG(next_poll_orig, place)(cq);
 	if (err == ENOENT)
 		next_poll_kind[place] =
 		    is_consumed(ctx, cq->handle) ? NEXT_ENDS : NEXT_GOOD;
@@ -165,8 +174,9 @@ static int next_any(int place, struct ibv_cq_ex *cq)
 	int err;
 
 	do {
-		err = next_poll_kind[place] == NEXT_UNKNOWN ? next_finding_out(place, cq)
-							    : next_poll_orig[place](cq);
+		err = next_poll_kind[place] == NEXT_UNKNOWN
+			  ? next_finding_out(place, cq)
+			  : ORIG(next_poll_orig, place)(cq);
 	} while (!err && is_forgotten(cq));
 	if (err == ENOENT && next_poll_kind[place] == NEXT_ENDS)
 		ended = cq;
@@ -216,11 +226,11 @@ static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context
 #define PLACE(i)                                                                         \
 	static int poll_##i(struct ibv_cq *cq, int n, struct ibv_wc *wc)                 \
 	{                                                                                \
-		return poll_driving(poll_orig[i], cq, n, wc);                            \
+		return poll_driving(ORIG(poll_orig, i), cq, n, wc);                      \
 	}                                                                                \
 	static int start_poll_##i(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)   \
 	{                                                                                \
-		return start_driving(start_poll_orig[i], cq, attr);                      \
+		return start_driving(ORIG(start_poll_orig, i), cq, attr);                \
 	}                                                                                \
 	static int next_poll_##i(struct ibv_cq_ex *cq)                                   \
 	{                                                                                \
@@ -228,27 +238,27 @@ static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context
 	}                                                                                \
 	static void end_poll_##i(struct ibv_cq_ex *cq)                                   \
 	{                                                                                \
-		end_any(end_poll_orig[i], cq);                                           \
+		end_any(ORIG(end_poll_orig, i), cq);                                     \
 	}                                                                                \
 	static struct ibv_cq_ex *create_cq_ex_##i(struct ibv_context *context,           \
 						  struct ibv_cq_init_attr_ex *attr)      \
 	{                                                                                \
-		return create_hooked(create_cq_ex_orig[i], context, attr);               \
+		return create_hooked(ORIG(create_cq_ex_orig, i), context, attr);         \
 	}                                                                                \
 	static int post_##i(struct ibv_qp *qp, struct ibv_send_wr *wr,                   \
 			    struct ibv_send_wr **bad)                                    \
 	{                                                                                \
-		return post_any(post_orig[i], qp, wr, bad);                              \
+		return post_any(ORIG(post_orig, i), qp, wr, bad);                        \
 	}                                                                                \
 	static struct ibv_qp *create_qp_ex_##i(struct ibv_context *context,              \
 					       struct ibv_qp_init_attr_ex *attr)         \
 	{                                                                                \
-		return create_qp_any(create_qp_ex_orig[i], context, attr);               \
+		return create_qp_any(ORIG(create_qp_ex_orig, i), context, attr);         \
 	}                                                                                \
 	static struct ibv_qp *open_qp_##i(struct ibv_context *context,                   \
 					  struct ibv_qp_open_attr *attr)                 \
 	{                                                                                \
-		return xrc_open_target(create_qp_ex_orig[i], context, attr);             \
+		return xrc_open_target(ORIG(create_qp_ex_orig, i), context, attr);       \
 	}
 
 PLACE(0)

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/queue_layout.h"
 #include "verbs/uverbs/uverbs.h"
 
 #define VERBS_XRCD_HANDLE 1u
@@ -232,36 +233,31 @@ struct ibv_qp *xrc_open_target(xrc_create_qp_ex_fn create, struct ibv_context *c
 
 /*
  * struct xrc_sq - a send ring, seen from the producer
- * @q:		in memory that the program can write: the bounds are those of @elem and
- *		@mask, which were checked against the size of the mapping
+ * @q:		in memory that the program can write
+ * @info:	how it is laid out, from the HCA
+ * @prod:	index of the next element to be written
  */
 struct xrc_sq {
 	struct rxe_queue_buf *q;
-	uint32_t log2_elem;
-	uint32_t mask;
+	struct emu_ring_info info;
 	uint32_t prod;
 };
 
 static bool open_sq(struct uverbs_context *ctx, const struct uobject *o,
 		    struct xrc_sq *sq)
 {
-	struct emu_ring_info info = emu_qp_sq_ring(o->qp);
-
-	sq->q = ring_space_at(&ctx->rings, info.offset, info.size);
-	if (!sq->q || info.size < sizeof(*sq->q))
+	sq->info = emu_qp_sq_ring(o->qp);
+	sq->q = ring_space_at(&ctx->rings, sq->info.offset, sq->info.size);
+	if (!sq->q || !sq->info.size)
 		return false;
-	sq->log2_elem = sq->q->log2_elem_size;
-	sq->mask = sq->q->index_mask;
-	sq->prod = sq->q->producer_index & sq->mask;
-	return sq->log2_elem < 20 && 1u << sq->log2_elem >= sizeof(struct rxe_send_wqe) &&
-	       ((uint64_t)sq->mask + 1) << sq->log2_elem <= info.size - sizeof(*sq->q);
+	sq->prod = sq->q->producer_index & sq->info.mask;
+	return true;
 }
 
 static bool is_full(const struct xrc_sq *sq)
 {
-	uint32_t cons = __atomic_load_n(&sq->q->consumer_index, __ATOMIC_ACQUIRE);
-
-	return ((sq->prod + 1) & sq->mask) == (cons & sq->mask);
+	return ((sq->prod + 1) & sq->info.mask) ==
+	       queue_load(&sq->q->consumer_index, sq->info.mask);
 }
 
 static void put_operands(const struct ibv_send_wr *wr, struct rxe_send_wqe *wqe)
@@ -321,12 +317,12 @@ static int put_data(const struct ibv_send_wr *wr, struct rxe_send_wqe *wqe, size
 static int post_one(struct xrc_sq *sq, const struct ibv_send_wr *wr)
 {
 	struct rxe_send_wqe *wqe;
-	size_t elem = (size_t)1 << sq->log2_elem;
+	size_t elem = (size_t)1 << sq->info.log2_elem;
 	int err;
 
 	if (is_full(sq))
 		return ENOMEM;
-	wqe = (struct rxe_send_wqe *)(sq->q->data + ((size_t)sq->prod << sq->log2_elem));
+	wqe = queue_element(sq->q, sq->prod, sq->info.mask, sq->info.log2_elem);
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr.wr_id = wr->wr_id;
 	wqe->wr.opcode = wr->opcode;
@@ -337,7 +333,7 @@ static int post_one(struct xrc_sq *sq, const struct ibv_send_wr *wr)
 	err = put_data(wr, wqe, elem - offsetof(struct rxe_send_wqe, dma.sge));
 	if (err)
 		return err;
-	sq->prod = (sq->prod + 1) & sq->mask;
+	sq->prod = (sq->prod + 1) & sq->info.mask;
 	return 0;
 }
 
@@ -365,7 +361,7 @@ static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, bool all,
 	for (; wr && !err; wr = err ? wr : wr->next)
 		err = post_one(&sq, wr);
 	if (!err || !all)
-		__atomic_store_n(&sq.q->producer_index, sq.prod, __ATOMIC_RELEASE);
+		queue_store(&sq.q->producer_index, sq.prod);
 	if (emu_qp_doorbell(o->qp))
 		err = EINVAL;
 	else

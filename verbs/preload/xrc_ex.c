@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/objects.h"
+#include "emu/hca.h"
 #include "verbs/preload/next_verb.h"
 #include "verbs/preload/xrc.h"
 

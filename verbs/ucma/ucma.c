@@ -393,24 +393,6 @@ static uint64_t guid_of(const struct engine_device *dev)
 	return attr.orig_attr.node_guid;
 }
 
-static void fill_path_rec(const struct ucma_id *id, struct ib_user_path_rec *r)
-{
-	memcpy(r->dgid, id->dgid.b, 16);
-	memcpy(r->sgid, id->sgid.b, 16);
-	r->pkey = htobe16(UCMA_PKEY);
-	if (!id->num_paths)
-		return;
-	r->flow_label = htobe32(id->path.flow);
-	r->reversible = 1;
-	r->mtu = id->path.mtu;
-	r->hop_limit = id->path.hop_limit;
-	r->traffic_class = id->path.tclass;
-	r->mtu_selector = 2; /* exactly */
-	r->rate_selector = 2;
-	r->packet_life_time_selector = 2;
-	r->packet_life_time = id->path.lifetime;
-}
-
 static int cmd_query_route(struct call *c)
 {
 	struct rdma_ucm_query_route_resp resp = {0};
@@ -429,7 +411,7 @@ static int cmd_query_route(struct call *c)
 		resp.port_num = EMU_PORT;
 		resp.ibdev_index = id->dev->index;
 		resp.num_paths = id->num_paths;
-		fill_path_rec(id, &resp.ib_route[0]);
+		ucma_path_user(id, &resp.ib_route[0]);
 	}
 	return respond(c, c->query.response, &resp, sizeof(resp));
 }
@@ -488,24 +470,6 @@ static int query_gid(struct call *c, const struct ucma_id *id)
 	return respond(c, c->query.response, &resp, sizeof(resp));
 }
 
-/* A path record as the subnet administrator packs it (IBTA 15.2.5.16): 64 bytes */
-static void pack_path(const struct ucma_id *id, uint8_t *p)
-{
-	uint64_t sid = htobe64(cm_service_id(id->ps, ucma_addr_port(&id->dst)));
-	uint32_t flow = htobe32(id->path.flow << 8 | id->path.hop_limit);
-
-	memcpy(p, &sid, 8);
-	memcpy(p + 8, id->dgid.b, 16);
-	memcpy(p + 24, id->sgid.b, 16);
-	memcpy(p + 44, &flow, 4);
-	p[48] = id->path.tclass;
-	p[49] = 0x80;	      /* reversible */
-	p[50] = p[51] = 0xff; /* P_Key */
-	p[54] = (uint8_t)(2 << 6 | id->path.mtu);
-	p[55] = 2 << 6;
-	p[56] = (uint8_t)(2 << 6 | id->path.lifetime);
-}
-
 static int query_path(struct call *c, const struct ucma_id *id)
 {
 	struct {
@@ -519,7 +483,7 @@ static int query_path(struct call *c, const struct ucma_id *id)
 	resp.head.num_paths = id->num_paths;
 	if (id->num_paths && c->out_len >= sizeof(resp)) {
 		resp.path.flags = PATH_PRIMARY;
-		pack_path(id, (uint8_t *)resp.path.path_rec);
+		ucma_path_pack(id, (uint8_t *)resp.path.path_rec);
 		len = sizeof(resp);
 	}
 	return respond(c, c->query.response, &resp, len);
@@ -694,9 +658,7 @@ static int set_id_option(struct ucma_id *id, uint32_t name, const uint8_t *val,
 static int set_path_option(struct ucma_id *id, const uint8_t *val, uint32_t len)
 {
 	const struct ib_path_rec_data *rec = (const void *)val;
-	const uint8_t *p;
 	struct ucma_path path;
-	uint32_t flow;
 
 	if (len % sizeof(*rec))
 		return -EINVAL;
@@ -706,14 +668,7 @@ static int set_path_option(struct ucma_id *id, const uint8_t *val, uint32_t len)
 	}
 	if (!len)
 		return -EINVAL;
-	p = (const uint8_t *)rec->path_rec;
-	memcpy(&flow, p + 44, 4);
-	flow = be32toh(flow);
-	path = (struct ucma_path){.mtu = (enum ibv_mtu)(p[54] & 0x3f),
-				  .lifetime = p[56] & 0x3f,
-				  .tclass = p[48],
-				  .hop_limit = (uint8_t)flow,
-				  .flow = flow >> 8 & 0xfffff};
+	ucma_path_unpack((const uint8_t *)rec->path_rec, &path);
 	if (path.mtu < IBV_MTU_256 || path.mtu > IBV_MTU_4096)
 		return -EINVAL;
 	return ucma_set_path(id, &path);

@@ -322,4 +322,13 @@ struct engine_device *ucma_dev_by_ip(struct engine *e, const struct net_ip *ip,
 struct engine_device *ucma_dev_loopback(struct engine *e, sa_family_t family,
 					unsigned int *index, struct net_ip *gid);
 
+/*
+ * path_record.c: the route of @id as a path record, what a program gave as one, and the
+ * route in the kernel's older structure
+ */
+#define UCMA_PATH_RECORD_LEN 64
+void ucma_path_pack(const struct ucma_id *id, uint8_t record[UCMA_PATH_RECORD_LEN]);
+void ucma_path_unpack(const uint8_t record[UCMA_PATH_RECORD_LEN], struct ucma_path *path);
+void ucma_path_user(const struct ucma_id *id, struct ib_user_path_rec *r);
+
 #endif
