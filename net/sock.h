@@ -13,6 +13,11 @@
 
 #include "net/path.h"
 
+/* Some releases of <linux/in6.h> hide it from users of libc's headers. */
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+
 enum net_sock_kind {
 	NET_SOCK_OWN,	/* the process's own port on an address */
 	NET_SOCK_ROCE,	/* ROCE_UDP_PORT on an address: this process is its switch */

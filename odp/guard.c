@@ -50,21 +50,32 @@
 
 /* --- system calls ----------------------------------------------------------------- */
 
-/* struct kernel_sigaction of rt_sigaction(2); the mask is 64 bits */
+/*
+ * struct ksigaction - what rt_sigaction(2) reads and writes: struct sigaction of the kernel's
+ * <asm/signal.h>, which cannot be included beside that of libc
+ * @restorer:	there where the kernel's header has SA_RESTORER, whether it is used or not
+ * @mask:	64 signals
+ */
+#if defined(__x86_64__) || defined(__aarch64__) || defined(__powerpc64__) ||             \
+    defined(__s390x__)
+#define KSIGACTION_RESTORER
+#elif !defined(__riscv) && !defined(__loongarch__)
+#error "does the kernel's struct sigaction have a restorer on this machine?"
+#endif
 struct ksigaction {
 	union {
 		void (*handler)(int);
 		void (*siginfo)(int, siginfo_t *, void *);
 	};
 	unsigned long flags;
-#if defined(__x86_64__)
+#if defined(KSIGACTION_RESTORER)
 	void (*restorer)(void);
 #endif
 	uint64_t mask;
 };
 
-#if defined(__x86_64__)
 #define SA_RESTORER_FLAG 0x04000000
+#if defined(__x86_64__)
 /*
  * x86-64 has no return trampoline in the vDSO; the byte sequence is the one unwinders
  * know.
@@ -550,10 +561,7 @@ static void to_user(const struct ksigaction *k, struct sigaction *u)
 {
 	memset(u, 0, sizeof(*u));
 	u->sa_handler = k->handler;
-	u->sa_flags = (int)k->flags;
-#if defined(__x86_64__)
-	u->sa_flags &= ~SA_RESTORER_FLAG;
-#endif
+	u->sa_flags = (int)k->flags & ~SA_RESTORER_FLAG;
 	memcpy(&u->sa_mask, &k->mask, sizeof(k->mask));
 }
 

@@ -205,13 +205,23 @@ const struct odp_os os_linux_ops = {
 
 /* --- life ------------------------------------------------------------------------- */
 
-/* On a page of our own, so that EINVAL can only mean that the kernel does not know it */
+/*
+ * Does the kernel populate? Emulators of user mode, which do not know what it is, answer 0
+ * and do nothing: so it must also refuse memory that nobody may read.
+ */
 static bool has_populate(void)
 {
-	static const char page_of_ours[1];
-	uintptr_t page = (uintptr_t)page_of_ours & -(uintptr_t)sysconf(_SC_PAGESIZE);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = sys_map_anon(page, PROT_READ);
+	bool has;
 
-	return !sys_madvise(page, 1, MADV_POPULATE_READ);
+	if (p == MAP_FAILED)
+		return false;
+	has = !sys_madvise((uintptr_t)p, page, MADV_POPULATE_READ) &&
+	      !sys_mprotect(p, page, PROT_NONE) &&
+	      sys_madvise((uintptr_t)p, page, MADV_POPULATE_READ);
+	sys_munmap(p, page);
+	return has;
 }
 
 static bool has_pagemap(void)

@@ -6,6 +6,8 @@
 #define URXE_ODP_SYS_H
 
 #include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +44,23 @@ static inline int sys_ioctl(int fd, unsigned long cmd, void *arg)
 static inline int sys_madvise(uintptr_t addr, size_t len, int advice)
 {
 	return (int)syscall(SYS_madvise, addr, len, advice);
+}
+
+/* Private memory of no file; MAP_FAILED with errno */
+static inline void *sys_map_anon(size_t len, int prot)
+{
+	return (void *)syscall(SYS_mmap, NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0l);
+}
+
+static inline int sys_munmap(void *p, size_t len)
+{
+	return (int)syscall(SYS_munmap, p, len);
+}
+
+static inline int sys_mprotect(void *p, size_t len, int prot)
+{
+	return (int)syscall(SYS_mprotect, p, len, prot);
 }
 
 #endif

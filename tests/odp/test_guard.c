@@ -360,6 +360,44 @@ START_TEST(others_are_adopted)
 }
 END_TEST
 
+/* Is a signal blocked while the handler runs? */
+static volatile sig_atomic_t blocked_in_handler;
+
+static void look_at_mask(int sig, siginfo_t *info, void *ctx)
+{
+	sigset_t now;
+
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	blocked_in_handler = sigismember(&now, SIGUSR2);
+	seen++;
+	siglongjmp(out, 1);
+}
+
+/*
+ * What the kernel tells of an action that was there first is read as the kernel lays it
+ * out: handler, flags and mask
+ */
+START_TEST(mask_of_an_adopted_handler)
+{
+	struct sigaction sa = {.sa_sigaction = look_at_mask, .sa_flags = SA_SIGINFO};
+	struct sigaction old;
+
+	sigemptyset(&sa.sa_mask);
+	sigaddset(&sa.sa_mask, SIGUSR2);
+	ck_assert_int_eq(sigaction(SIGSEGV, &sa, NULL), 0);
+	init();
+	ck_assert_int_eq(guard_sigaction(SIGSEGV, NULL, &old), 0);
+	ck_assert(SANITIZED || old.sa_sigaction == look_at_mask);
+	ck_assert(SANITIZED || old.sa_flags == SA_SIGINFO);
+	ck_assert_int_eq(sigismember(&old.sa_mask, SIGUSR2), 1);
+	ck_assert_int_eq(sigismember(&old.sa_mask, SIGUSR1), 0);
+	if (!sigsetjmp(out, 1))
+		*(volatile char *)(island() - 1) = 1;
+	ck_assert_int_eq(seen, 1);
+	ck_assert_int_eq(blocked_in_handler, 1);
+}
+END_TEST
+
 START_TEST(resethand_once)
 {
 	struct sigaction old;
@@ -530,6 +568,7 @@ int main(void)
 	tcase_add_test(tc, left_blocked_by_longjmp);
 	tcase_add_test(tc, old_action_is_the_applications);
 	tcase_add_test(tc, others_are_adopted);
+	tcase_add_test(tc, mask_of_an_adopted_handler);
 	tcase_add_test(tc, resethand_once);
 	tcase_add_test(tc, mask_of_the_handler);
 	tcase_add_test(tc, handler_may_return);
