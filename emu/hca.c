@@ -101,6 +101,7 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 {
 	struct roce_hdr h = {
 	    .opcode = ROCE_UD | ROCE_SEND_ONLY,
+	    .mig = true, /* as every datagram */
 	    .pkey = ROCE_PKEY_DEFAULT,
 	    .dqpn = dqpn,
 	    .psn = hca->gsi_psn,

@@ -70,7 +70,10 @@ static int check_range(uint64_t start, uint64_t length, uint64_t iova, int acces
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	if (length == 0 || (start & (page - 1)) != (iova & (page - 1)))
+	if ((start & (page - 1)) != (iova & (page - 1)))
+		return -EINVAL;
+	/* nothing at the start of a page is no page at all; within one, it is that page */
+	if (length == 0 && !(start & (page - 1)))
 		return -EINVAL;
 	if (is_implicit(start, length, access))
 		return iova || (access & IBV_ACCESS_HUGETLB) ? -EINVAL : 0;
@@ -96,7 +99,8 @@ static int make_memory(struct emu_mr *mr)
 {
 	struct odp_mr_attr attr = {
 	    .addr = mr->start,
-	    .length = mr->length,
+	    .length =
+		mr->length ? mr->length : 1, /* the page, of which nothing is used */
 	    .iova = mr->iova,
 	    .writable = is_writable(mr->access),
 	    .on_demand = mr->access & IBV_ACCESS_ON_DEMAND,

@@ -133,7 +133,7 @@ int emu_mw_bind(struct emu_qp *qp, uint32_t mw_rkey, uint32_t new_rkey, uint32_t
 	struct emu_mr *mr = NULL;
 	int ret;
 
-	if (!mw || new_rkey >> 8 != mw_rkey >> 8)
+	if (!mw)
 		return -EINVAL;
 	if (access & ~ACCESS_MW)
 		return -EOPNOTSUPP;
@@ -147,18 +147,19 @@ int emu_mw_bind(struct emu_qp *qp, uint32_t mw_rkey, uint32_t new_rkey, uint32_t
 			return ret;
 	}
 	bind(qp, mw, mr, addr, length, access);
-	mw->k.key = new_rkey;
+	/* only the key part is the consumer's to choose, the rest is ignored (rxe_do_bind_mw()) */
+	mw->k.key = (mw_rkey & ~0xffu) | (new_rkey & 0xff);
 	return 0;
 }
 
-int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey, bool remote)
+int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey)
 {
 	struct emu_mw *mw = find_mw(qp->hca, rkey);
 
 	if (!mw || mw->type != IBV_MW_TYPE_2 || !mw->mr || mw->pd != qp->pd)
 		return -EINVAL;
-	/* a peer may take away only what it could use: o10-37.2.26 */
-	if (remote && mw->qp != qp)
+	/* a window of type 2B belongs to its QP, for the peer and for the consumer: 10.6.7.2 */
+	if (mw->qp != qp)
 		return -EINVAL;
 	unbind(mw);
 	return 0;

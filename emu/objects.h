@@ -137,7 +137,7 @@ enum {
 	EMU_MAX_QP = 1048560,
 	EMU_MAX_QP_WR = 1048576,
 	EMU_MAX_CQ = 1048576,
-	EMU_MAX_CQE = 32767,
+	EMU_MAX_CQE = 4194303, /* as mlx5: libfabric asks for more than rxe's 32767 */
 	EMU_MAX_MR = 524287,
 	EMU_MAX_MW = 524287,
 	EMU_MAX_PD = 1048576,
@@ -269,7 +269,7 @@ int emu_rkey_check(struct emu_hca *hca, const struct emu_qp *qp, uint32_t rkey,
  */
 int emu_mw_bind(struct emu_qp *qp, uint32_t mw_rkey, uint32_t new_rkey, uint32_t mr_lkey,
 		uint64_t addr, uint64_t length, int access);
-int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey, bool remote);
+int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey);
 
 /* --- CQ --------------------------------------------------------------------------- */
 

@@ -244,7 +244,7 @@ static enum tr_step local_op(struct tr_qp *t, struct tr_wqe *w)
 	if (w->kind == WQE_LOCAL_INV) {
 		if (req->cur != req->head)
 			return TR_IDLE;
-		err = emu_invalidate_key(t->qp, w->ex, false);
+		err = emu_invalidate_key(t->qp, w->ex);
 		if (err)
 			return req_wqe_failed(t, w, IBV_WC_LOC_QP_OP_ERR);
 	} else {

@@ -13,7 +13,7 @@
  *	V_RNR		RNR NAK; RESP_RNR, until epsn comes again
  *	V_HOLD		RESP_HELD: the packet, and all behind it, wait for a page fault
  *	V_INVALID...	RESP_DYING: the NAK goes out behind the responses that are due,
- *		then the QP enters ERR
+ *		then the QP enters ERR. A receive WQE in use completes with the error
  *
  * Nothing is sent from here at once. A request leaves behind what is to be sent, and it
  * goes out in PSN order: the responses to READs and atomics (resources.c), then one NAK or
@@ -314,16 +314,28 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 	return V_OK;
 }
 
+/*
+ * 9.9.3 class J: an R_Key that cannot be invalidated. The consumer here is told, the requester is
+ * not: the QP ends without a NAK, once what was executed before has been answered.
+ */
+static enum resp_verdict cannot_invalidate(struct tr_qp *t)
+{
+	report(t, IBV_WC_REM_INV_REQ_ERR, IBV_WC_RECV);
+	if (t->resp.state == RESP_OFF)
+		return V_GONE;
+	resp_enter(t, RESP_DYING);
+	tr_sched(t);
+	return V_GONE;
+}
+
 static enum resp_verdict finish_send(struct tr_qp *t, const struct roce_hdr *h,
 				     uint32_t info)
 {
 	struct ib_uverbs_wc wc = {.opcode = IBV_WC_RECV, .byte_len = t->resp.rlen};
 
 	if (info & ROCE_F_IETH) {
-		if (emu_invalidate_key(t->qp, h->inv_rkey, true)) {
-			report(t, IBV_WC_REM_INV_REQ_ERR, IBV_WC_RECV);
-			return V_ACCESS;
-		}
+		if (emu_invalidate_key(t->qp, h->inv_rkey))
+			return cannot_invalidate(t);
 		wc.wc_flags = IBV_WC_WITH_INV;
 		wc.ex.invalidate_rkey = h->inv_rkey;
 	} else if (info & ROCE_F_IMM) {
@@ -558,6 +570,20 @@ void resp_fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reporte
 	send_nak(t, RESP_DYING, ROCE_AETH_NAK | consequence[v].nak, psn);
 }
 
+/*
+ * A request that has a receive WQE is refused: the WQE says so (class C). 11.6.2 names the error
+ * of memory that a WRITE with immediate may not touch; what is wrong with the request itself has
+ * the status that the requester gets.
+ */
+static bool refuse_receive(struct tr_qp *t, enum resp_verdict v)
+{
+	if (!t->resp.rwqe_held)
+		return false;
+	report(t, v == V_ACCESS ? IBV_WC_LOC_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR,
+	       t->resp.msg == MSG_SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
+	return true;
+}
+
 /* --- requests that wait for a page fault ------------------------------------------ */
 
 static void hold(struct tr_qp *t, const struct net_rx *pkt)
@@ -603,6 +629,7 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	case V_INVALID:
 	case V_ACCESS:
 	case V_OP:
+		reported |= refuse_receive(t, v);
 		resp_fatal(t, v, h->psn, reported);
 		break;
 	case V_DROP:
@@ -707,7 +734,7 @@ static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
  * 11.6.3.3: the first packet of the peer, while the consumer still waits for it to be
  * there
  */
-static void communication_established(struct tr_qp *t)
+void resp_communication(struct tr_qp *t)
 {
 	if (t->resp.comm_est || t->qp->state != IBV_QPS_RTR)
 		return;
@@ -723,7 +750,8 @@ void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h
 	if (resp->state == RESP_OFF || resp->state == RESP_DYING ||
 	    t->qp->hca->now < resp->mute_until)
 		return;
-	communication_established(t);
+	if (t->qp->type != IBV_QPT_UD) /* ud_rx() must look at the Q_Key first */
+		resp_communication(t);
 	if (resp->state == RESP_HELD)
 		hold(t, pkt);
 	else if (t->qp->type == IBV_QPT_UD)
@@ -791,8 +819,13 @@ enum tr_step resp_ack(struct tr_qp *t)
 	struct roce_hdr h;
 	uint32_t total;
 
-	if (resp->state == RESP_OFF || resp->res_due || (!resp->nak && !resp->ack_due))
+	if (resp->state == RESP_OFF || resp->res_due)
 		return TR_IDLE;
+	if (!resp->nak && !resp->ack_due) {
+		if (resp->state == RESP_DYING)
+			emu_qp_fail(qp, resp->event);
+		return TR_IDLE;
+	}
 	tr_hdr(qp, &h, ROCE_ACK);
 	h.syndrome = resp->nak ? resp->nak : ROCE_AETH_ACK | ROCE_AETH_CREDIT_INVALID;
 	h.psn = resp->nak ? resp->nak_psn : roce_psn_add(resp->epsn, ROCE_PSN_MASK);

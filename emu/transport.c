@@ -249,6 +249,8 @@ void tr_hdr(const struct emu_qp *qp, struct roce_hdr *h, uint8_t op)
 {
 	memset(h, 0, sizeof(*h));
 	h->opcode = transport_bits(qp) | op;
+	/* 17.2.8: that the peer is to use this path, too; there is no other */
+	h->mig = qp->attr.path_mig_state == IBV_MIG_MIGRATED;
 	h->pkey = ROCE_PKEY_DEFAULT;
 	h->dqpn = qp->attr.dest_qp_num & ROCE_QPN_MASK;
 }

@@ -360,6 +360,8 @@ void resp_flush(struct tr_qp *t);
  * something.
  */
 bool resp_flush_rq(struct tr_qp *t);
+/* A packet that is good came: COMM_EST, if it is the first */
+void resp_communication(struct tr_qp *t);
 void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	     uint32_t info, const uint8_t *payload, uint32_t len);
 /*

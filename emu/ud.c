@@ -111,6 +111,16 @@ static enum resp_verdict receive(struct tr_qp *t, const struct net_rx *pkt,
 	return resp_scatter(t, payload, len);
 }
 
+/*
+ * What kind of RoCE a datagram came by, where mlx5 has it: in the completion's sl, which means
+ * nothing else on RoCE without VLANs. UCX looks there to find the addresses in the GRH. No
+ * consumer of rxe, which leaves it 0, can have a use for that.
+ */
+static uint8_t roce_packet_type(const struct net_path *path)
+{
+	return net_ip_is_v4(&path->dst) ? 2 : 1;
+}
+
 void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	   uint32_t info, const uint8_t *payload, uint32_t len)
 {
@@ -119,6 +129,7 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	    .byte_len = len + GRH_LEN,
 	    .src_qp = h->sqpn,
 	    .wc_flags = IBV_WC_GRH,
+	    .sl = roce_packet_type(pkt->path),
 	};
 	enum resp_verdict v;
 
@@ -126,6 +137,7 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 		t->qp->hca->counter[EMU_CNT_RX_BAD_QKEY]++;
 		return;
 	}
+	resp_communication(t);
 	t->resp.event = IBV_EVENT_QP_FATAL;
 	v = receive(t, pkt, payload, len);
 	if (v == V_HOLD) {

@@ -40,6 +40,7 @@ enum {
 	F_WRITE = F_REQ | ROCE_F_WRITE | ROCE_F_PAYLOAD,
 	F_READ = F_REQ | ROCE_F_READ,
 	F_READ_RESP = F_RESP | ROCE_F_READ | ROCE_F_PAYLOAD,
+	F_RESERVED = F_REQ | F_ONLY | ROCE_F_PAYLOAD,
 	F_ATOMIC = F_REQ | ROCE_F_ATOMIC,
 	F_ATOMIC_ACK = F_RESP | ROCE_F_ATOMIC | F_AETH | ROCE_F_ATOMIC_ACK_ETH,
 };
@@ -75,6 +76,19 @@ enum {
 	X(T, FLUSH, F_REQ | F_ONLY | ROCE_F_FETH | F_RETH)                               \
 	X(T, ATOMIC_WRITE, F_ATOMIC | F_ONLY | F_RETH | ROCE_F_PAYLOAD)
 
+/*
+ * Reserved, but where an answer can be given, it is (NAK invalid request, 9.7.4.1.3): whatever
+ * follows the BTH
+ */
+#define RESERVED_OPS(X, T)                                                               \
+	X(T, 0x15)                                                                       \
+	X(T, 0x18)                                                                       \
+	X(T, 0x19)                                                                       \
+	X(T, 0x1a)                                                                       \
+	X(T, 0x1b)                                                                       \
+	X(T, 0x1e)                                                                       \
+	X(T, 0x1f)
+
 #define UD_OPS(X, T)                                                                     \
 	X(T, SEND_ONLY, F_SEND | F_ONLY | F_RWR)                                         \
 	X(T, SEND_ONLY_IMM, F_SEND | F_ONLY | F_IMM | F_RWR)
@@ -99,6 +113,9 @@ enum {
 	[ROCE_##T | ROCE_##op] = {#T "_" #op, (flags) | EXTRA_##T(flags),                \
 				  HDR_LEN((flags) | EXTRA_##T(flags))},
 
+#define RESERVED(T, op)                                                                  \
+	[ROCE_##T | (op)] = {#T "_reserved_" #op, F_RESERVED, ROCE_BTH_LEN},
+
 static const struct {
 	const char *name;
 	uint32_t flags;
@@ -106,7 +123,8 @@ static const struct {
 } opcode_table[256] = {
     [CNP_OPCODE] = {"CNP", ROCE_F_VALID | ROCE_F_PAYLOAD | F_ONLY, ROCE_BTH_LEN},
     CONNECTED_OPS(ENTRY, RC) RELIABLE_OPS(ENTRY, RC) CONNECTED_OPS(ENTRY, UC)
-	UD_OPS(ENTRY, UD) CONNECTED_OPS(ENTRY, XRC) RELIABLE_OPS(ENTRY, XRC)};
+	UD_OPS(ENTRY, UD) CONNECTED_OPS(ENTRY, XRC) RELIABLE_OPS(ENTRY, XRC)
+	    RESERVED_OPS(RESERVED, RC) RESERVED_OPS(RESERVED, XRC)};
 
 uint32_t roce_opcode_info(uint8_t opcode, uint32_t *hdr_len)
 {

@@ -32,10 +32,10 @@ START_TEST(sizes)
 	struct emu_cq *cq;
 
 	ck_assert_int_eq(emu_cq_create(fake.hca, NULL, NULL, 0, &cq), -EINVAL);
-	ck_assert_int_eq(emu_cq_create(fake.hca, NULL, NULL, 32768, &cq), -EINVAL);
-	cq = fake_cq(32767);
-	ck_assert_uint_eq(emu_cq_cqe(cq), 32767);
-	emu_cq_destroy(cq);
+	ck_assert_int_eq(emu_cq_create(fake.hca, NULL, NULL, 4194304, &cq), -EINVAL);
+	fake.ring_limit = 0; /* allowed, but for 256 MiB of memory */
+	ck_assert_int_eq(emu_cq_create(fake.hca, NULL, NULL, 4194303, &cq), -ENOMEM);
+	fake.ring_limit = -1;
 	cq = fake_cq(1);
 	ck_assert_uint_eq(emu_cq_cqe(cq), 1);
 	emu_cq_destroy(cq);
@@ -156,7 +156,7 @@ START_TEST(resize)
 		post(cq, 10 + i, false);
 	ck_assert_int_eq(emu_cq_resize(cq, 5), -EINVAL);
 	ck_assert_int_eq(emu_cq_resize(cq, 0), -EINVAL);
-	ck_assert_int_eq(emu_cq_resize(cq, 32768), -EINVAL);
+	ck_assert_int_eq(emu_cq_resize(cq, 4194304), -EINVAL);
 	fake.ring_limit = 0;
 	ck_assert_int_eq(emu_cq_resize(cq, 20), -ENOMEM);
 	fake.ring_limit = -1;

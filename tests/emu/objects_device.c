@@ -16,7 +16,7 @@ START_TEST(device)
 	ck_assert_int_eq(a.orig_attr.max_qp, 1048560);
 	ck_assert_int_eq(a.orig_attr.max_qp_wr, 1048576);
 	ck_assert_int_eq(a.orig_attr.max_sge, 32);
-	ck_assert_int_eq(a.orig_attr.max_cqe, 32767);
+	ck_assert_int_eq(a.orig_attr.max_cqe, 4194303);
 	ck_assert_int_eq(a.orig_attr.max_mr, 524287);
 	ck_assert_int_eq(a.orig_attr.max_qp_rd_atom, 128);
 	ck_assert_int_eq(a.orig_attr.max_srq_sge, 27);

@@ -70,6 +70,9 @@ START_TEST(reg_errors)
 {
 	ck_assert_int_eq(reg(START, 4096, START, 0), 0);
 	ck_assert_int_eq(reg(START, 0, START, 0), -EINVAL);
+	/* nothing within a page: the page must be there, none of it can be used */
+	ck_assert_int_eq(reg(START + 16, 0, START + 16, 0), 0);
+	ck_assert_uint_eq(fake.last_attr.length, 1);
 	ck_assert_int_eq(reg(START, 1, START, IBV_ACCESS_REMOTE_WRITE), -EINVAL);
 	ck_assert_int_eq(reg(START, 1, START, IBV_ACCESS_REMOTE_ATOMIC), -EINVAL);
 	ck_assert_int_eq(reg(START, 1, START, IBV_ACCESS_REMOTE_READ), 0);
@@ -339,8 +342,6 @@ START_TEST(mw_bind_rules)
 	ck_assert_int_eq(bind(mw, mr, START, 8, rd | IBV_ACCESS_HUGETLB), -EOPNOTSUPP);
 	ck_assert_int_eq(emu_mw_bind(qp, old ^ 1, old, emu_mr_lkey(mr), START, 8, rd),
 			 -EINVAL);
-	ck_assert_int_eq(emu_mw_bind(qp, old, old + 256, emu_mr_lkey(mr), START, 8, rd),
-			 -EINVAL);
 	ck_assert_int_eq(
 	    emu_mw_bind(qp, old, inc(old), emu_mr_lkey(mr) ^ 1, START, 8, rd), -EINVAL);
 	ck_assert_int_eq(emu_mw_bind(qp, emu_mr_lkey(mr), emu_mr_lkey(mr),
@@ -352,6 +353,15 @@ START_TEST(mw_bind_rules)
 	ck_assert_uint_eq(ro->num_mw, 1);
 	ck_assert_int_eq(emu_mw_dealloc(mw), 0);
 	ck_assert_uint_eq(ro->num_mw, 0);
+	/* of the new key the low byte is the consumer's, the rest the window's */
+	mw = mw_alloc(_i ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+	old = emu_mw_rkey(mw);
+	ck_assert_int_eq(
+	    emu_mw_bind(qp, old, (old ^ 0x5a5a5a00) + 3, emu_mr_lkey(mr), START, 8, rd),
+	    0);
+	ck_assert_uint_eq(emu_mw_rkey(mw) >> 8, old >> 8);
+	ck_assert_uint_eq(emu_mw_rkey(mw) & 0xff, (old + 3) & 0xff);
+	ck_assert_int_eq(emu_mw_dealloc(mw), 0);
 	emu_mr_dereg(mr);
 	emu_mr_dereg(ro);
 	emu_mr_dereg(no);
@@ -386,7 +396,7 @@ START_TEST(mw_type_1)
 	ck_assert_int_eq(rkey(qp, old, START + 100, 8, rd, NULL), -EINVAL);
 	ck_assert_int_eq(rkey(qp, emu_mw_rkey(mw), START + 100, 8, wr, NULL), 0);
 	ck_assert_uint_eq(mr->num_mw, 1);
-	ck_assert_int_eq(emu_invalidate_key(qp, emu_mw_rkey(mw), false), -EINVAL);
+	ck_assert_int_eq(emu_invalidate_key(qp, emu_mw_rkey(mw)), -EINVAL);
 
 	/* length 0 unbinds */
 	ck_assert_int_eq(bind(mw, NULL, 0, 0, 0), 0);
@@ -405,7 +415,7 @@ START_TEST(mw_type_2)
 	uint64_t iova;
 	uint32_t k;
 
-	ck_assert_int_eq(emu_invalidate_key(qp, emu_mw_rkey(mw), false), -EINVAL);
+	ck_assert_int_eq(emu_invalidate_key(qp, emu_mw_rkey(mw)), -EINVAL);
 	ck_assert_int_eq(bind(mw, NULL, 0, 0, 0), -EINVAL);
 	ck_assert_int_eq(bind(mw, mr, START + 64, 128, rd | IBV_ACCESS_ZERO_BASED), 0);
 	k = emu_mw_rkey(mw);
@@ -416,14 +426,16 @@ START_TEST(mw_type_2)
 	ck_assert_int_eq(rkey(qp2, k, 10, 1, rd, NULL), -EINVAL); /* 2B: this QP only */
 	ck_assert_int_eq(bind(mw, mr, START, 8, rd), -EINVAL);	  /* not free */
 
-	ck_assert_int_eq(emu_invalidate_key(qp2, k, true), -EINVAL);
-	ck_assert_int_eq(emu_invalidate_key(qp, k ^ 1, true), -EINVAL);
-	ck_assert_int_eq(emu_invalidate_key(qp, emu_mr_rkey(mr), false), -EINVAL);
-	ck_assert_int_eq(emu_invalidate_key(qp, k, true), 0);
+	ck_assert_int_eq(emu_invalidate_key(qp2, k), -EINVAL);
+	ck_assert_int_eq(emu_invalidate_key(qp, k ^ 1), -EINVAL);
+	ck_assert_int_eq(emu_invalidate_key(qp, emu_mr_rkey(mr)), -EINVAL);
+	ck_assert_int_eq(emu_invalidate_key(qp, k), 0);
 	ck_assert_int_eq(rkey(qp, k, 10, 1, rd, NULL), -EINVAL);
 	ck_assert_uint_eq(mr->num_mw, 0);
 	ck_assert_int_eq(bind(mw, mr, START, 8, rd), 0);
-	ck_assert_int_eq(emu_invalidate_key(qp2, emu_mw_rkey(mw), false), 0);
+	/* not even the consumer can, by another QP */
+	ck_assert_int_eq(emu_invalidate_key(qp2, emu_mw_rkey(mw)), -EINVAL);
+	ck_assert_int_eq(emu_invalidate_key(qp, emu_mw_rkey(mw)), 0);
 
 	/* the QP goes: the window is free */
 	ck_assert_int_eq(bind(mw, mr, START, 8, rd), 0);

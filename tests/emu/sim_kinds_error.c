@@ -307,6 +307,8 @@ void kind_error(struct sim_world *w)
 		return;
 	if (e == E_LONG_SEND || e == E_RECV_LKEY)
 		bad_recv(p, op, e);
+	if (op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		p->rq.recv[q->rwr_n - 1].must = BIT(IBV_WC_LOC_ACCESS_ERR);
 	/* a READ fails when its data comes: what follows is under way then */
 	if (e != E_LKEY_RIGHTS)
 		gen_ops(q, sim_below(&w->rng, 5));
@@ -394,7 +396,7 @@ static void vanish_anywhere(struct sim_world *w)
 		q->may = BIT(IBV_WC_LOC_PROT_ERR) | BIT(IBV_WC_REM_ACCESS_ERR) |
 			 BIT(IBV_WC_REM_OP_ERR) | BIT(IBV_WC_RETRY_EXC_ERR) |
 			 BIT(IBV_WC_RNR_RETRY_EXC_ERR);
-		q->may_recv = BIT(IBV_WC_LOC_PROT_ERR);
+		q->may_recv = BIT(IBV_WC_LOC_PROT_ERR) | BIT(IBV_WC_LOC_ACCESS_ERR);
 		q->may_flush = true;
 	}
 	for (uint32_t n = sim_range(&w->rng, 1, 3); n; n--) {
@@ -598,10 +600,9 @@ static struct sim_op *gen_foreign_inv(struct sim_qp *q, struct sim_mw *mw)
 		return NULL;
 	op->opcode = IBV_WR_SEND_WITH_INV;
 	op->ex = mw->rkey;
-	op->must = BIT(IBV_WC_REM_ACCESS_ERR) | BIT(IBV_WC_REM_INV_REQ_ERR) |
-		   BIT(IBV_WC_REM_OP_ERR);
-	p->rq.recv[0].must = BIT(IBV_WC_REM_INV_REQ_ERR) | BIT(IBV_WC_LOC_PROT_ERR) |
-			     BIT(IBV_WC_LOC_QP_OP_ERR) | BIT(IBV_WC_REM_ACCESS_ERR);
+	/* class J of IBTA 9.9.3: the responder ends without an answer */
+	op->must = BIT(IBV_WC_RETRY_EXC_ERR);
+	p->rq.recv[0].must = BIT(IBV_WC_REM_INV_REQ_ERR);
 	p->rq.credit = p->rq.n;
 	sim_rq_push(&p->rq);
 	return op;

@@ -436,7 +436,9 @@ void kind_kill(struct sim_world *w)
 		if (dereg)
 			q->may |= BIT(IBV_WC_LOC_PROT_ERR) | BIT(IBV_WC_REM_ACCESS_ERR) |
 				  BIT(IBV_WC_REM_OP_ERR);
-		q->may_recv = dereg ? BIT(IBV_WC_LOC_PROT_ERR) : 0;
+		if (dereg)
+			q->may_recv =
+			    BIT(IBV_WC_LOC_PROT_ERR) | BIT(IBV_WC_LOC_ACCESS_ERR);
 		q->may_flush = true;
 		q->rnr_retry = 6;
 		if (sim_chance(&w->rng, 600))

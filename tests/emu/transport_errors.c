@@ -336,6 +336,9 @@ START_TEST(invalid_requests)
 	    {ROCE_READ_REQ, 0, 0x90000000},
 	    {ROCE_ATOMIC_WRITE, 16, 16},
 	    {ROCE_FLUSH, 0, 16}, /* no type */
+	    {0x15, 0, 0},	 /* reserved */
+	    {0x18, 8, 0},
+	    {0x1f, 1024, 0},
 	};
 	struct roce_hdr h = {.opcode = cases[_i].op, .dma_len = cases[_i].dma_len};
 
@@ -347,6 +350,79 @@ START_TEST(invalid_requests)
 	ck_assert_uint_eq(env.b.sent[ROCE_ACK], 1);
 	ck_assert_int_eq(env_state(&env.b), IBV_QPS_ERR);
 	ck_assert(env_event(&env.b, IBV_EVENT_QP_REQ_ERR));
+}
+END_TEST
+
+/* A receive request that a refused request had in use completes with the error (11.6.2). */
+START_TEST(refused_with_a_receive_request)
+{
+	static const struct {
+		uint8_t first, op;
+		uint32_t payload;
+		bool bad_key;
+		enum ibv_wc_status status;
+	} cases[] = {
+	    {0, ROCE_WRITE_ONLY_IMM, 8, true, IBV_WC_LOC_ACCESS_ERR},
+	    {ROCE_SEND_FIRST, ROCE_SEND_FIRST, 1024, false, IBV_WC_REM_INV_REQ_ERR},
+	    {ROCE_SEND_FIRST, ROCE_WRITE_ONLY, 8, false, IBV_WC_REM_INV_REQ_ERR},
+	    {ROCE_SEND_FIRST, ROCE_SEND_MIDDLE, 1000, false, IBV_WC_REM_INV_REQ_ERR},
+	    {ROCE_SEND_FIRST, ROCE_READ_REQ, 0, false, IBV_WC_REM_INV_REQ_ERR},
+	    {ROCE_SEND_FIRST, 0x1e, 0, false, IBV_WC_REM_INV_REQ_ERR},
+	};
+	struct roce_hdr h = {.dma_len = cases[_i].payload};
+
+	env_connect((struct env_qp){0});
+	env_recv(&env.b, 7, 0, 8000);
+	env_recv(&env.b, 8, 0, 8000);
+	h.rkey = cases[_i].bad_key ? 0x12345678 : emu_mr_rkey(env.b.mr);
+	h.va = (uintptr_t)env.b.buf;
+	if (_i) {
+		h.opcode = cases[_i].first;
+		inject(h, 1024);
+		h.psn++;
+	}
+	h.opcode = cases[_i].op;
+	inject(h, cases[_i].payload);
+	env_expect(env.b.rcq, 7, cases[_i].status);
+	env_expect(env.b.rcq, 8, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(env.b.sent[ROCE_ACK], 1);
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_ERR);
+	ck_assert_uint_eq(env.b.events, 0); /* the completion says it */
+}
+END_TEST
+
+/* UC has nobody to tell: the datagram-like request is dropped, and so is the rest of its message */
+START_TEST(reserved_opcode_of_uc_is_dropped)
+{
+	struct roce_hdr h = {.opcode = ROCE_UC | 0x15};
+
+	env_connect((struct env_qp){.type = IBV_QPT_UC});
+	inject(h, 0);
+	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_RX_MALFORMED], 1);
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_RTS);
+}
+END_TEST
+
+/*
+ * Class J: the consumer is told of the key that cannot be invalidated, the requester gets no
+ * answer. What it sent before is acknowledged.
+ */
+START_TEST(send_with_invalidate_of_a_bad_key)
+{
+	env_connect((struct env_qp){.sig_all = true, .retry_cnt = 1});
+	env_recv(&env.b, 1, 0, 100);
+	env_recv(&env.b, 2, 0, 100);
+	env_post(&env.a, (struct env_wr){.id = 0, .op = IBV_WR_RDMA_WRITE, .len = 5000});
+	env_post(&env.a,
+		 (struct env_wr){
+		     .id = 1, .op = IBV_WR_SEND_WITH_INV, .len = 10, .imm = 0x12345678});
+	env_run(10000 * MS);
+	env_expect(env.a.scq, 0, IBV_WC_SUCCESS);
+	env_expect(env.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	env_expect(env.b.rcq, 1, IBV_WC_REM_INV_REQ_ERR);
+	env_expect(env.b.rcq, 2, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_ERR);
+	ck_assert_uint_eq(env.b.events, 0);
 }
 END_TEST
 
@@ -503,7 +579,10 @@ int main(void)
 	tcase_add_test(tc, receive_buffer_too_small);
 	tcase_add_test(tc, receive_buffer_is_gone);
 	tcase_add_test(tc, local_memory_is_gone);
-	tcase_add_loop_test(tc, invalid_requests, 0, 11);
+	tcase_add_loop_test(tc, invalid_requests, 0, 14);
+	tcase_add_loop_test(tc, refused_with_a_receive_request, 0, 6);
+	tcase_add_test(tc, reserved_opcode_of_uc_is_dropped);
+	tcase_add_test(tc, send_with_invalidate_of_a_bad_key);
 	tcase_add_loop_test(tc, more_reads_than_allowed, 0, 2);
 	tcase_add_test(tc, wrong_pkey_version_and_type);
 	tcase_add_test(tc, error_flushes_both_queues);

@@ -187,6 +187,7 @@ START_TEST(ud_send)
 	ck_assert_uint_eq(wc.src_qp, emu_qp_num(env.a.qp));
 	ck_assert_uint_eq(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
 	ck_assert_uint_eq(wc.ex.imm_data, 0x77);
+	ck_assert_uint_eq(wc.sl, 2); /* RoCEv2 over IPv4 */
 	ck_assert(!memcmp(grh + 40, env.a.buf, 4096));
 	ck_assert_uint_eq(grh[20], 0x45);
 	ck_assert_uint_eq(grh[21], 0x21);
@@ -217,6 +218,32 @@ START_TEST(ud_drops)
 	env_expect(env.b.rcq, 1, IBV_WC_SUCCESS);
 	env_expect_none(env.b.rcq);
 	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_RX_BAD_QKEY], 1);
+	ck_assert_int_eq(emu_ah_destroy(ah), 0);
+}
+END_TEST
+
+/* It is the first good datagram that establishes communication, not one with a wrong Q_Key. */
+START_TEST(ud_communication_established)
+{
+	struct ibv_qp_attr at = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x1234};
+	struct emu_ah *ah;
+	uint32_t qpn;
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD, .sig_all = true});
+	qpn = emu_qp_num(env.b.qp);
+	ah = make_ah(&env.a, &env.b.ip);
+	env_modify(&env.b, IBV_QPS_RESET);
+	ck_assert_int_eq(
+	    emu_qp_modify(env.b.qp, &at,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	    0);
+	env_modify(&env.b, IBV_QPS_RTR);
+	post_ud(5, ah, qpn, 0x4321, 10);
+	env_run(MS);
+	ck_assert_uint_eq(env.b.events, 0);
+	post_ud(6, ah, qpn, 0x1234, 10);
+	env_run(MS);
+	ck_assert(env_event(&env.b, IBV_EVENT_COMM_EST));
 	ck_assert_int_eq(emu_ah_destroy(ah), 0);
 }
 END_TEST
@@ -592,6 +619,7 @@ int main(void)
 	tcase_add_test(tc, uc_sqe_goes_on_behind_what_was_sent);
 	tcase_add_test(tc, ud_send);
 	tcase_add_test(tc, ud_drops);
+	tcase_add_test(tc, ud_communication_established);
 	tcase_add_loop_test(tc, ud_errors, 0, 2);
 	tcase_add_test(tc, ud_multicast);
 	tcase_add_test(tc, qp1);

@@ -342,6 +342,35 @@ START_TEST(communication_established)
 }
 END_TEST
 
+static bool migration_requested;
+
+static int look_at_mig(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		       uint32_t len)
+{
+	ck_assert_int_eq(h->mig, migration_requested);
+	return 1;
+}
+
+/* MigReq of every packet says that the QP is MIGRATED, as those do that have one path only */
+START_TEST(migration_state_is_on_the_wire)
+{
+	struct ibv_qp_attr at = {.path_mig_state = IBV_MIG_REARM};
+
+	env_connect((struct env_qp){.sig_all = true});
+	env.filter = look_at_mig;
+	migration_requested = true;
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_READ, .len = 5000});
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_PATH_MIG_STATE), 0);
+	ck_assert_int_eq(emu_qp_modify(env.b.qp, &at, IBV_QP_PATH_MIG_STATE), 0);
+	migration_requested = false;
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_WRITE, .len = 5000});
+	env_run(MS);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_rc");
@@ -360,6 +389,7 @@ int main(void)
 	tcase_add_test(tc, acknowledges_coalesce);
 	tcase_add_test(tc, message_sequence_number);
 	tcase_add_loop_test(tc, communication_established, 0, 2);
+	tcase_add_test(tc, migration_state_is_on_the_wire);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

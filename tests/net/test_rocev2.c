@@ -65,8 +65,11 @@ static const struct {
     {ROCE_XRC | ROCE_CMP_SWAP, 44},
     {ROCE_XRC | ROCE_ACK, 16},
     {0x81, 12},
-    {ROCE_RC | 0x15, 0},
-    {ROCE_RC | 0x1f, 0},
+    {ROCE_RC | 0x15, 12}, /* reserved: to be answered */
+    {ROCE_RC | 0x1f, 12},
+    {ROCE_XRC | 0x18, 12},
+    {ROCE_UC | 0x15, 0},
+    {ROCE_UD | 0x1f, 0},
     {ROCE_UC | ROCE_READ_REQ, 0},
     {ROCE_UC | ROCE_SEND_ONLY_INV, 0},
     {ROCE_UD | ROCE_SEND_FIRST, 0},
