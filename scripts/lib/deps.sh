@@ -18,7 +18,8 @@ BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
 RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
-	tshark jq iproute2 util-linux procps"
+	tshark jq iproute2 util-linux procps
+	ucx-utils openmpi-bin python3-mpi4py libfabric-bin"
 # For the virtual machine of the interoperability suite, which is skipped without them
 INTEROP_PACKAGES="qemu-system-x86 busybox-static cpio kmod iproute2"
 
