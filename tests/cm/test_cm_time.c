@@ -352,6 +352,21 @@ START_TEST(a_dreq_for_another_qp_is_not_ours)
 }
 END_TEST
 
+/* 12.6.9: a DREQ begins an exchange; it is not part of that which made the connection */
+START_TEST(a_dreq_is_a_transaction_of_its_own)
+{
+	struct emu_cm_rep r = {.qpn = OUR_QPN, .psn = 1};
+
+	hear(peer_req());
+	ck_assert_int_eq(emu_cm_reply(asked, &r), 0);
+	ck_assert_uint_eq(wire[0].m.tid, 42);
+	hear(about(CM_RTU));
+	ck_assert_int_eq(emu_cm_disconnect(asked), 0);
+	ck_assert_int_eq(wire[1].m.attr, CM_DREQ);
+	ck_assert_uint_ne(wire[1].m.tid, 42);
+}
+END_TEST
+
 /* 12.9.8.4: in TIMEWAIT a DREQ is answered again, with its own transaction */
 START_TEST(a_dreq_is_answered_again_while_timewait_lasts)
 {
@@ -506,6 +521,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_dreq_for_another_qp_is_not_ours);
+	tcase_add_test(t, a_dreq_is_a_transaction_of_its_own);
 	tcase_add_test(t, a_dreq_is_answered_again_while_timewait_lasts);
 	tcase_add_test(t, dreqs_that_cross_end_it_once);
 	tcase_add_test(t, a_drep_ends_only_what_a_dreq_began);

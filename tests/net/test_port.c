@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "net/process_table.h"
+#include "net/switch.h"
 
 /* Per test, because Check forks for each */
 static void setup(void)
@@ -319,6 +320,81 @@ START_TEST(a_forged_switch_header_is_refused)
 	ck_assert_uint_eq(h_stats(&a).rx_malformed, 1);
 	close(fd);
 	h_close(&a);
+}
+END_TEST
+
+/* A datagram that says it is from @src:@sport, where a socket could not be bound */
+static void raw_send(int fd, const char *src, uint16_t sport, const struct net_ip *dst,
+		     uint16_t dport, const void *p, size_t len)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET};
+	uint32_t from = inet_addr(src);
+	uint8_t frame[600] = {0x45, [8] = 64, [9] = IPPROTO_UDP};
+
+	memcpy(&sa.sin_addr, dst->b + 12, 4);
+	memcpy(frame + 12, &from, 4);
+	memcpy(frame + 16, dst->b + 12, 4);
+	put_be16(frame + 20, sport);
+	put_be16(frame + 22, dport);
+	put_be16(frame + 24, (uint16_t)(8 + len)); /* and no checksum */
+	memcpy(frame + 28, p, len);
+	ck_assert_int_eq(
+	    sendto(fd, frame, 28 + len, 0, (struct sockaddr *)&sa, sizeof(sa)),
+	    (ssize_t)(28 + len));
+}
+
+/*
+ * What a switch hands on comes from this host's own address, and from the port of the
+ * process that it names. A foreign host may guess both numbers, but not the address.
+ */
+START_TEST(an_encapsulation_from_a_foreign_address_is_refused)
+{
+	struct h_node a, b;
+	struct net_path path;
+	uint8_t pkt[512] = {0};
+	uint16_t to, from;
+	uint32_t len;
+	int fd = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
+
+	if (fd < 0) {
+		fprintf(stderr, "no raw sockets for this user: skipped\n");
+		return;
+	}
+	h_open(&a, h_lo(1));
+	h_open(&b, h_lo(1));
+	h_send(&a, &a.ip, a.base, 1, 64);
+	net_tx_flush(a.port);
+	h_wait(&a, 1);
+	to = a.last_path.sport;
+	h_send(&b, &a.ip, a.base, 2, 64);
+	net_tx_flush(b.port);
+	h_wait(&a, 2);
+	from = a.last_path.sport;
+	path = (struct net_path){.src = h_ip("10.9.9.9"), .dst = a.ip, .sport = 1234};
+	switch_encap_write(pkt, net_port_slot(b.port), &path);
+	len = h_build(pkt + SWITCH_ENCAP_LEN, a.base, 7, 64);
+	icrc_store(pkt + SWITCH_ENCAP_LEN + len,
+		   icrc_compute(&path, 0, pkt + SWITCH_ENCAP_LEN, len));
+	len += SWITCH_ENCAP_LEN + ROCE_ICRC_LEN;
+	/* the port that b has, at another address */
+	raw_send(fd, h_lo(2), from, &a.ip, to, pkt, len);
+	h_until(&a, h_stats(&a).rx_malformed == 1);
+	h_quiet(&a);
+	/* at the right one: a header alone, one with less than a packet behind it */
+	raw_send(fd, h_lo(1), from, &a.ip, to, pkt, SWITCH_ENCAP_LEN);
+	raw_send(fd, h_lo(1), from, &a.ip, to, pkt, SWITCH_ENCAP_LEN + 15);
+	h_until(&a, h_stats(&a).rx_malformed == 3);
+	h_quiet(&a);
+	ck_assert_uint_eq(h_stats(&a).rx_malformed, 3);
+	/* and all of it is what the switch itself would send */
+	raw_send(fd, h_lo(1), from, &a.ip, to, pkt, len);
+	h_wait(&a, 3);
+	ck_assert_uint_eq(a.last_number, 7);
+	ck_assert(net_ip_eq(&a.last_path.src, &path.src));
+	ck_assert_uint_eq(a.last_path.sport, path.sport);
+	close(fd);
+	h_close(&a);
+	h_close(&b);
 }
 END_TEST
 
@@ -670,6 +746,7 @@ int main(void)
 	tcase_add_test(t, wrong_packets_are_counted_and_dropped);
 	tcase_add_test(t, noise_does_no_harm);
 	tcase_add_test(t, a_forged_switch_header_is_refused);
+	tcase_add_test(t, an_encapsulation_from_a_foreign_address_is_refused);
 	tcase_add_test(t, addresses_are_counted_and_checked);
 	tcase_add_test(t, qpn_ranges_do_not_meet);
 	tcase_add_test(t, one_descriptor_tells_that_there_is_something);
