@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "net/port_internal.h"
+#include "net/table_file.h"
 
 /* How often a process tries to become the switch, at least */
 #define TRY_NS 60000000ull
@@ -71,12 +72,14 @@ static void opening(const struct net_port_cfg *cfg, const char *what)
 
 static int open_slot(struct net_port *p, const struct net_port_cfg *cfg)
 {
+	static char where[400]; /* for who tells of a failure, later */
 	int ret;
 
 	p->guard = net_sock_reserve(&p->port_num);
 	if (p->guard < 0)
 		return p->guard;
-	opening(cfg, "table of processes (--shm-dir, default /dev/shm)");
+	table_file_where(cfg->shm_dir, where, sizeof(where));
+	opening(cfg, where);
 	ret = table_open(cfg->shm_dir, &p->table);
 	if (ret)
 		return ret;

@@ -3,33 +3,23 @@
  */
 #include "net/process_table.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/splitmix.h"
 #include "net/file_lock.h"
+#include "net/filesize.h"
+#include "net/table_file.h"
 
-#define TABLE_DIR     "/dev/shm"
-#define TABLE_VERSION 1
-#define NAME_LEN      64
 #define REG_ENTRIES   4096	  /* power of two */
 #define REG_WINDOW    64	  /* entries at which a key may be */
 #define LOCK_REGISTRY TABLE_SLOTS /* bytes that are locked, behind those of the slots */
 #define LOCK_USED     (TABLE_SLOTS + 1) /* read lock: the file is somebody's */
-#define LOCK_WAIT_US  500
-#define LOCK_TRIES                                                                       \
-	2000 /* a second of them: its holder only ever keeps it for microseconds */
 
 /*
  * struct slot - a process
@@ -58,8 +48,9 @@ struct reg {
 #define REG_EXCLUSIVE 0x80000000u
 
 struct shared {
-	_Atomic uint32_t next; /* where the search for a free slot begins */
-	uint32_t reserved[15];
+	_Atomic uint32_t magic; /* TABLE_MAGIC; who maps a new table writes it */
+	_Atomic uint32_t next;	/* where the search for a free slot begins */
+	uint32_t reserved[14];
 	struct slot slot[TABLE_SLOTS];
 	struct reg reg[REG_ENTRIES];
 };
@@ -79,69 +70,14 @@ struct table {
 	uint64_t checked[TABLE_SLOTS];
 };
 
-/* Bounded, because a process may be stopped while it has the lock */
-static int wait_lock(int fd, short type, unsigned int byte)
-{
-	const struct timespec pause = {.tv_nsec = LOCK_WAIT_US * 1000};
-	int ret, tries;
-
-	for (tries = 0; tries < LOCK_TRIES; tries++) {
-		ret = lock_byte(fd, F_OFD_SETLK, type, byte);
-		if (ret != -EAGAIN && ret != -EACCES)
-			return ret;
-		nanosleep(&pause, NULL);
-	}
-	return -EBUSY;
-}
-
 static int lock_registry(struct table *t)
 {
-	return wait_lock(t->fd, F_WRLCK, LOCK_REGISTRY);
+	return table_file_wait_lock(t->fd, F_WRLCK, LOCK_REGISTRY);
 }
 
 static void unlock_registry(struct table *t)
 {
 	lock_byte(t->fd, F_OFD_SETLK, F_UNLCK, LOCK_REGISTRY);
-}
-
-/* The name of the table, or the beginning that all of this user's have. 0 or -errno */
-static int table_name(char *name, size_t size, bool whole)
-{
-	struct stat ns;
-	int n;
-
-	if (stat("/proc/self/ns/net", &ns) < 0)
-		return -errno;
-	n = snprintf(name, size, "urxe%d.%u.", TABLE_VERSION, (unsigned int)geteuid());
-	if (whole)
-		snprintf(name + n, size - (size_t)n, "%llu",
-			 (unsigned long long)ns.st_ino);
-	return 0;
-}
-
-static int table_path(const char *dir, char *path, size_t size)
-{
-	char name[NAME_LEN];
-	int n = table_name(name, sizeof(name), true);
-
-	if (n)
-		return n;
-	n = snprintf(path, size, "%s/%s", dir ? dir : TABLE_DIR, name);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
-/* The file may lie where everybody can write: it must be ours alone */
-static int check_file(int fd, off_t *size)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) ||
-	    st.st_nlink != 1)
-		return -EPERM;
-	*size = st.st_size;
-	return 0;
 }
 
 /*
@@ -150,16 +86,18 @@ static int check_file(int fd, off_t *size)
  */
 static int size_file(struct table *t)
 {
-	off_t size;
-	int ret = check_file(t->fd, &size);
+	size_t size;
+	int ret = table_file_check(t->fd, &size);
 
 	if (ret || size == sizeof(struct shared))
 		return ret;
 	ret = lock_registry(t);
 	if (ret)
 		return ret;
-	ret = check_file(t->fd, &size);
-	if (!ret && size == 0)
+	ret = table_file_check(t->fd, &size);
+	if (!ret && size == 0 && !filesize_allowed(sizeof(struct shared)))
+		ret = -EFBIG;
+	else if (!ret && size == 0)
 		ret = -posix_fallocate(t->fd, 0, sizeof(struct shared));
 	else if (!ret && size != sizeof(struct shared))
 		ret = -EPROTO;
@@ -176,48 +114,22 @@ static int map_file(struct table *t)
 	if (p == MAP_FAILED)
 		return -errno;
 	t->sh = p;
+	atomic_store(&t->sh->magic, TABLE_MAGIC);
 	/* Begin anywhere, so that tables of different users rarely use the same QPNs */
 	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) == sizeof(start))
 		atomic_compare_exchange_strong(&t->sh->next, &zero, start % TABLE_SLOTS);
 	return 0;
 }
 
-/* Open the file and keep it from being removed; once more if it just was */
-static int open_file(struct table *t, const char *path)
-{
-	struct stat st = {0};
-	int ret;
-
-	while (!st.st_nlink) {
-		if (t->fd >= 0)
-			close(t->fd);
-		t->fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (t->fd < 0)
-			return -errno;
-		ret = wait_lock(t->fd, F_RDLCK, LOCK_USED);
-		if (ret)
-			return ret;
-		if (fstat(t->fd, &st) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
 int table_open(const char *dir, struct table **out)
 {
 	struct table *t = calloc(1, sizeof(*t));
-	char path[PATH_MAX];
 	int ret;
 
 	if (!t)
 		return -ENOMEM;
-	t->fd = -1;
-	ret = table_path(dir, path, sizeof(path));
-	if (ret)
-		goto err;
-	ret = open_file(t, path);
-	if (!ret)
-		ret = size_file(t);
+	t->fd = table_file_open(dir, sizeof(struct shared), LOCK_USED);
+	ret = t->fd < 0 ? t->fd : size_file(t);
 	if (!ret)
 		ret = map_file(t);
 	if (ret)
@@ -229,46 +141,9 @@ err:
 	return ret;
 }
 
-/* Remove @name if nobody has it open, or will have: see open_file() */
-static void remove_unused(int dirfd, const char *name)
-{
-	struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = LOCK_USED};
-	int fd = openat(dirfd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	off_t size;
-
-	if (fd < 0)
-		return;
-	/* linked still, now that only we may remove it: then @name is this file */
-	if (!lock_byte(fd, F_OFD_SETLK, F_WRLCK, LOCK_USED) && !check_file(fd, &size) &&
-	    !fcntl(fd, F_OFD_GETLK, &any) && any.l_type == F_UNLCK)
-		unlinkat(dirfd, name, 0);
-	close(fd);
-}
-
-/* Is it @prefix and the number of a namespace that is not @own's? */
-static bool is_others_table(const char *name, const char *prefix, const char *own)
-{
-	size_t n = strlen(prefix);
-
-	return !strncmp(name, prefix, n) && strcmp(name, own) && name[n] &&
-	       !name[n + strspn(name + n, "0123456789")];
-}
-
 void table_remove_stale(const char *dir)
 {
-	char own[NAME_LEN], prefix[NAME_LEN];
-	struct dirent *e;
-	DIR *d;
-
-	if (table_name(own, sizeof(own), true) ||
-	    table_name(prefix, sizeof(prefix), false))
-		return;
-	d = opendir(dir ? dir : TABLE_DIR);
-	while (d && (e = readdir(d)))
-		if (is_others_table(e->d_name, prefix, own))
-			remove_unused(dirfd(d), e->d_name);
-	if (d)
-		closedir(d);
+	table_file_remove_stale(dir, LOCK_USED);
 }
 
 void *table_memory(const struct table *t, size_t *len)

@@ -363,11 +363,14 @@ static void check_buffer(const char *what, const char *file)
 
 static void check_shm(void)
 {
-	if (access("/dev/shm", W_OK | X_OK) == 0)
+	if (access("/dev/shm", R_OK | W_OK | X_OK) == 0)
 		tell(OK, "/dev/shm", "several processes can share an address");
+	else if (access("/tmp", R_OK | W_OK | X_OK) == 0)
+		tell(LIMITED, "/dev/shm",
+		     "%s: processes find each other by a file in /tmp", strerror(errno));
 	else
 		tell(MISSING, "/dev/shm",
-		     "%s: use --shm-dir with a directory all can write", strerror(errno));
+		     "%s: use --shm-dir with a directory you can write", strerror(errno));
 }
 
 /* --- the command ------------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 #include "tests/net/harness.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
+#include <sys/file.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -582,6 +584,14 @@ static int count_tables(char name[400])
 	return n;
 }
 
+/* As the table @own would be called in another network namespace */
+static void name_of_other_namespace(const char *own, char *other, size_t size)
+{
+	const char *number = strrchr(own, '/') + strlen("/urxe2.");
+
+	snprintf(other, size, "%.*s9%s", (int)(number - own), own, number);
+}
+
 START_TEST(tables_of_namespaces_that_are_gone_are_removed)
 {
 	char own[400], other[404];
@@ -589,8 +599,7 @@ START_TEST(tables_of_namespaces_that_are_gone_are_removed)
 
 	h_open(&a, h_lo(1));
 	ck_assert_int_eq(count_tables(own), 1);
-	/* as if it were another namespace's */
-	snprintf(other, sizeof(other), "%s1", own);
+	name_of_other_namespace(own, other, sizeof(other));
 	ck_assert_int_eq(rename(own, other), 0);
 	table_remove_stale(h_shm());
 	ck_assert_int_eq(access(other, F_OK), 0); /* somebody uses it */
@@ -600,14 +609,122 @@ START_TEST(tables_of_namespaces_that_are_gone_are_removed)
 	ck_assert_int_eq(access(other, F_OK), -1);
 	h_close(&b);
 	table_remove_stale(h_shm());
-	ck_assert_int_eq(access(own, F_OK), 0); /* this namespace lives */
+	ck_assert_int_eq(count_tables(own), 1); /* this namespace lives */
+	name_of_other_namespace(own, other, sizeof(other));
 	ck_assert_int_eq(symlink(own, other), 0);
 	table_remove_stale(h_shm());
 	ck_assert_int_eq(count_tables(other), 2); /* what is no table stays */
 }
 END_TEST
 
-/* The one who removes holds this lock (see process_table.c), and the file is still there. */
+static void write_file(const char *name, mode_t mode)
+{
+	int fd = open(name, O_CREAT | O_EXCL | O_WRONLY, mode);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "precious", 8), 8);
+	ck_assert_int_eq(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+START_TEST(what_has_the_name_of_a_table_and_is_none_stays)
+{
+	char own[400], other[404];
+	struct h_node a;
+
+	h_open(&a, h_lo(1));
+	h_close(&a);
+	ck_assert_int_eq(count_tables(own), 1);
+	name_of_other_namespace(own, other, sizeof(other));
+	write_file(other, 0600);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(access(other, F_OK), 0);
+}
+END_TEST
+
+/* Names can be foretold but for their end: somebody else may have as many as he likes. */
+START_TEST(nobody_can_take_the_place_of_the_table)
+{
+	struct h_node a, b;
+	char own[400], name[404];
+	const char *end[] = {"000000", "000001", "000002", "000003", "000004"};
+	size_t n;
+
+	h_open(&a, h_lo(1));
+	h_close(&a);
+	ck_assert_int_eq(count_tables(own), 1);
+	ck_assert_int_eq(unlink(own), 0);
+	n = strlen(own) - 6;
+	for (int i = 0; i < 5; i++) {
+		snprintf(name, sizeof(name), "%.*s%s", (int)n, own, end[i]);
+		if (i == 0) /* readable by others */
+			write_file(name, 0644);
+		else if (i == 1) /* of another length */
+			write_file(name, 0600);
+		else if (i == 2)
+			ck_assert_int_eq(mkdir(name, 0700), 0);
+		else if (i == 3)
+			ck_assert_int_eq(symlink("/dev/null", name), 0);
+		else /* another user's, if this one may give it away */
+			ck_assert_int_eq(
+			    mkfifo(name, 0600) ||
+				(geteuid() == 0 && chown(name, 65534, 65534)),
+			    0);
+	}
+	h_open(&a, h_lo(1));
+	h_open(&b, h_lo(1));
+	ck_assert_int_eq(count_tables(name), 6);
+	h_send(&a, &b.ip, b.base, 1, 64);
+	net_tx_flush(a.port);
+	h_wait(&b, 1);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* As a user whose files are closed to him by their mode */
+static int meet_under_a_closed_umask(void)
+{
+	struct h_node a, b;
+
+	if (geteuid() == 0 &&
+	    (chown(h_shm(), 65534, 65534) || setresuid(65534, 65534, 65534)))
+		return 1;
+	umask(0777);
+	h_open(&a, h_lo(1));
+	h_open(&b, h_lo(1));
+	h_send(&a, &b.ip, b.base, 1, 64);
+	net_tx_flush(a.port);
+	h_wait(&b, 1);
+	return 0;
+}
+
+START_TEST(the_umask_separates_nobody)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(meet_under_a_closed_umask());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* Somebody else may keep the lock under which tables are made. */
+START_TEST(a_locked_directory_delays_only)
+{
+	int fd = open(h_shm(), O_RDONLY | O_DIRECTORY);
+	struct h_node a;
+
+	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+	h_open(&a, h_lo(1));
+	h_close(&a);
+	close(fd);
+}
+END_TEST
+
+/* The one who removes holds this lock (see table_file.c), and the file is still there. */
 START_TEST(a_table_that_is_being_removed_is_made_anew)
 {
 	struct flock fl = {
@@ -753,6 +870,10 @@ int main(void)
 	tcase_add_test(t, gsi_packets_go_where_the_router_says);
 	tcase_add_test(t, registry_keeps_claims_apart);
 	tcase_add_test(t, tables_of_namespaces_that_are_gone_are_removed);
+	tcase_add_test(t, what_has_the_name_of_a_table_and_is_none_stays);
+	tcase_add_test(t, nobody_can_take_the_place_of_the_table);
+	tcase_add_test(t, the_umask_separates_nobody);
+	tcase_add_test(t, a_locked_directory_delays_only);
 	tcase_add_test(t, a_table_that_is_being_removed_is_made_anew);
 	tcase_add_test(t, a_group_reaches_its_members);
 	tcase_add_test(t, bad_settings_are_refused);

@@ -1,0 +1,288 @@
+/*
+ * table_file.c - where the table of processes lies; see table_file.h for how it is found.
+ */
+#include "net/table_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/file_lock.h"
+
+#define PREFIX	     "urxe2." /* the version of the layout, then the namespace */
+#define RANDOM_LEN   6	      /* hexadecimal digits behind it */
+#define MAKE_TRIES   100
+#define NAME_LEN     64
+#define LOCK_WAIT_US 500
+#define LOCK_TRIES                                                                       \
+	2000 /* a second of them: its holder only ever keeps it for microseconds */
+#define LOCK_DIR_MS 200
+
+static void pause_us(long us)
+{
+	const struct timespec t = {.tv_nsec = us * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+/* --- locks ------------------------------------------------------------------------ */
+
+int table_file_wait_lock(int fd, short type, unsigned int byte)
+{
+	int ret, tries;
+
+	for (tries = 0; tries < LOCK_TRIES; tries++) {
+		ret = lock_byte(fd, F_OFD_SETLK, type, byte);
+		if (ret != -EAGAIN && ret != -EACCES)
+			return ret;
+		pause_us(LOCK_WAIT_US);
+	}
+	return -EBUSY;
+}
+
+/* The descriptor that holds it. Without it, too, all goes on: see table_file.h */
+static int lock_dir(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ms;
+
+	for (ms = 0; ms < LOCK_DIR_MS && flock(fd, LOCK_EX | LOCK_NB) < 0; ms++)
+		pause_us(1000);
+	return fd;
+}
+
+/* --- the place -------------------------------------------------------------------- */
+
+/*
+ * Where tables are when nobody chose: the same for all processes that see the same files.
+ */
+static const char *usual_place(void)
+{
+	return access("/dev/shm", R_OK | W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+void table_file_where(const char *dir, char *text, size_t size)
+{
+	const char *path = dir ? dir : usual_place();
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		snprintf(text, size, "table of processes in %s (--shm-dir)", path);
+	else
+		snprintf(text, size,
+			 "table of processes in %s, which is user %u's, mode %04o "
+			 "(--shm-dir)",
+			 path, (unsigned int)st.st_uid, (unsigned int)st.st_mode & 07777);
+}
+
+/* The beginning of the names of this network namespace's tables. 0 or -errno */
+static int own_prefix(char name[NAME_LEN])
+{
+	struct stat ns;
+
+	if (stat("/proc/self/ns/net", &ns) < 0)
+		return -errno;
+	snprintf(name, NAME_LEN, PREFIX "%llu.", (unsigned long long)ns.st_ino);
+	return 0;
+}
+
+/* --- one file --------------------------------------------------------------------- */
+
+int table_file_check(int fd, size_t *size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) ||
+	    st.st_nlink != 1)
+		return -EPERM;
+	*size = (size_t)st.st_size;
+	return 0;
+}
+
+/*
+ * Whatever is opened here to be kept is opened by open(2): so the library knows it for its
+ * own.
+ */
+
+/* @name opened if it is a table of ours of @size bytes, or begun; -1 if not */
+static int open_table(const char *dir, const char *name, size_t size)
+{
+	char path[PATH_MAX];
+	size_t len;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return -1;
+	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && (table_file_check(fd, &len) || (len && len != size))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static bool is_table_name(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix)) &&
+	       strlen(name) == strlen(prefix) + RANDOM_LEN;
+}
+
+/* The first by name of the tables that there are, opened; -ENOENT: there is none */
+static int find_table(const char *dir, const char *prefix, size_t size)
+{
+	char best[NAME_LEN] = "";
+	int found = -ENOENT, fd;
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	if (!d)
+		return -errno;
+	while ((e = readdir(d))) {
+		if (!is_table_name(e->d_name, prefix) ||
+		    (best[0] && strcmp(e->d_name, best) > 0))
+			continue;
+		fd = open_table(dir, e->d_name, size);
+		if (fd < 0)
+			continue;
+		if (found >= 0)
+			close(found);
+		found = fd;
+		strcpy(best, e->d_name);
+	}
+	closedir(d);
+	return found;
+}
+
+/* A name that nobody has; its end cannot be foretold. */
+static int random_name(const char *dir, const char *prefix, char name[PATH_MAX])
+{
+	uint32_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EIO;
+	if (snprintf(name, PATH_MAX, "%s/%s%0*x", dir, prefix, RANDOM_LEN,
+		     number & 0xffffff) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+static int make_table(const char *dir, const char *prefix)
+{
+	char name[PATH_MAX];
+	int ret, fd = -1;
+
+	for (int i = 0; fd < 0 && i < MAKE_TRIES; i++) {
+		ret = random_name(dir, prefix, name);
+		if (ret)
+			return ret;
+		fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	if (fd < 0)
+		return -errno;
+	/* others of this user must be able to open it, whatever the umask is */
+	if (fchmod(fd, 0600) == 0)
+		return fd;
+	close(fd);
+	unlink(name);
+	return -EPERM;
+}
+
+static int find_or_make(const char *dir, const char *prefix, size_t size)
+{
+	int fd = find_table(dir, prefix, size);
+	int lock;
+
+	if (fd != -ENOENT)
+		return fd;
+	lock = lock_dir(dir);
+	fd = find_table(dir, prefix, size);
+	if (fd == -ENOENT)
+		fd = make_table(dir, prefix);
+	if (lock >= 0)
+		close(lock);
+	return fd;
+}
+
+int table_file_open(const char *dir, size_t size, unsigned int used)
+{
+	const char *path = dir ? dir : usual_place();
+	struct stat st = {0};
+	char prefix[NAME_LEN];
+	int fd, ret = own_prefix(prefix);
+
+	if (ret)
+		return ret;
+	/* Keep it from being removed; once more if it just was */
+	do {
+		fd = find_or_make(path, prefix, size);
+		if (fd < 0)
+			return fd;
+		ret = table_file_wait_lock(fd, F_RDLCK, used);
+		if (!ret && fstat(fd, &st) < 0)
+			ret = -errno;
+		if (ret || !st.st_nlink)
+			close(fd);
+	} while (!ret && !st.st_nlink);
+	return ret ? ret : fd;
+}
+
+/* --- removal ---------------------------------------------------------------------- */
+
+/* Remove @name if nobody has it open, or will have: see table_file_open() */
+static void remove_unused(int dir, const char *name, unsigned int used)
+{
+	struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = used};
+	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	uint32_t magic;
+	size_t size;
+
+	if (fd < 0)
+		return;
+	/* linked still, now that only we may remove it: then @name is this file */
+	if (!lock_byte(fd, F_OFD_SETLK, F_WRLCK, used) && !table_file_check(fd, &size) &&
+	    pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
+	    magic == TABLE_MAGIC && !fcntl(fd, F_OFD_GETLK, &any) &&
+	    any.l_type == F_UNLCK)
+		unlinkat(dir, name, 0);
+	close(fd);
+}
+
+/* PREFIX, the number of a namespace that is not @own's, the random end */
+static bool is_others_table(const char *name, const char *own)
+{
+	const char *number = name + strlen(PREFIX);
+	size_t n;
+
+	if (strncmp(name, PREFIX, strlen(PREFIX)) || !strncmp(name, own, strlen(own)))
+		return false;
+	n = strspn(number, "0123456789");
+	return n && number[n] == '.' && strlen(number + n + 1) == RANDOM_LEN;
+}
+
+void table_file_remove_stale(const char *dir, unsigned int used)
+{
+	char own[NAME_LEN];
+	struct dirent *e;
+	DIR *d;
+
+	if (own_prefix(own))
+		return;
+	d = opendir(dir ? dir : usual_place());
+	while (d && (e = readdir(d)))
+		if (is_others_table(e->d_name, own))
+			remove_unused(dirfd(d), e->d_name, used);
+	if (d)
+		closedir(d);
+}
