@@ -194,7 +194,7 @@ static void progress(struct tr_qp *t, uint32_t n)
 /* The peer, where it is a QP of this process, put off requests because of page faults. */
 static bool peer_faults(const struct tr_qp *t)
 {
-	const struct emu_qp *peer = emu_qp_find(t->qp->hca, t->qp->attr.dest_qp_num);
+	const struct emu_qp *peer = emu_hca_qp(t->qp->hca, t->qp->attr.dest_qp_num);
 
 	const struct tr_qp *p = peer ? peer->tr.priv : NULL;
 

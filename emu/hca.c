@@ -12,6 +12,7 @@
 
 #include "base/splitmix.h"
 #include "emu/objects.h"
+#include "emu/qp.h"
 #include "emu/transport.h"
 #include "net/rocev2.h"
 
@@ -78,7 +79,12 @@ void emu_hca_set_time(struct emu_hca *hca, uint64_t now)
 
 void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt)
 {
-	tr_rx(hca, pkt);
+	tr_rx(hca, pkt, NULL);
+}
+
+void emu_qp_rx(struct emu_qp *qp, const struct net_rx *pkt)
+{
+	tr_rx(qp->hca, pkt, qp);
 }
 
 bool emu_hca_run(struct emu_hca *hca)

@@ -111,6 +111,8 @@ void emu_hca_destroy(struct emu_hca *hca);
 void emu_hca_set_time(struct emu_hca *hca, uint64_t now);
 /* A packet from the wire with a good ICRC. */
 void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt);
+/* emu_qp_rx - the same, by who has found the QP that the packet names already */
+void emu_qp_rx(struct emu_qp *qp, const struct net_rx *pkt);
 /*
  * emu_hca_run - fire timers that are due and transmit for QPs that have something to send, a
  * bounded amount. True if more is to be done now.
@@ -120,8 +122,8 @@ bool emu_hca_run(struct emu_hca *hca);
 uint64_t emu_hca_deadline(const struct emu_hca *hca);
 /* Will emu_hca_run() fire a timer? What it waits for may have come, and be read before. */
 bool emu_hca_timer_due(const struct emu_hca *hca);
-/* Does this QPN belong to the HCA? (several HCAs share one net_port) */
-bool emu_hca_has_qpn(const struct emu_hca *hca, uint32_t qpn);
+/* The HCA's QP of this number, or NULL (several HCAs share one net_port) */
+struct emu_qp *emu_hca_qp(const struct emu_hca *hca, uint32_t qpn);
 /* Send a MAD from QP1. 0, -EAGAIN (transmit path full), -EINVAL */
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
 		   const uint8_t *mad, uint32_t len);

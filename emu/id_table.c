@@ -192,18 +192,11 @@ void emu_qpn_free(struct emu_hca *hca, uint32_t qpn)
 	q->used--;
 }
 
-struct emu_qp *emu_qp_find(struct emu_hca *hca, uint32_t qpn)
+struct emu_qp *emu_hca_qp(const struct emu_hca *hca, uint32_t qpn)
 {
 	void **slot = qpn_slot(&hca->qpns, qpn);
 
 	return slot && !slot_is_free(*slot) ? *slot : NULL;
-}
-
-bool emu_hca_has_qpn(const struct emu_hca *hca, uint32_t qpn)
-{
-	void **slot = qpn_slot(&hca->qpns, qpn);
-
-	return slot && *slot && !slot_is_free(*slot);
 }
 
 void emu_qpns_fini(struct emu_qpns *q)

@@ -354,8 +354,6 @@ int emu_path_from_ah(const struct emu_hca *hca, const struct ibv_ah_attr *attr,
 void emu_mcast_each(struct emu_hca *hca, const struct net_ip *group,
 		    void (*fn)(void *arg, struct emu_qp *qp), void *arg);
 
-struct emu_qp *emu_qp_find(struct emu_hca *hca, uint32_t qpn);
-
 /* An event of a QP, CQ or SRQ */
 static inline void emu_event(struct emu_hca *hca, enum ibv_event_type type, void *cookie)
 {

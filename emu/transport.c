@@ -389,10 +389,9 @@ static void deliver_mcast(void *arg, struct emu_qp *qp)
 		deliver(qp, arg);
 }
 
-void tr_rx(struct emu_hca *hca, const struct net_rx *pkt)
+void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 {
 	struct incoming in = {.pkt = pkt};
-	struct emu_qp *qp;
 
 	hca->counter[EMU_CNT_RCVD_PKTS]++;
 	hca->counter[EMU_CNT_RCVD_BYTES] += pkt->len + ROCE_ICRC_LEN;
@@ -412,7 +411,8 @@ void tr_rx(struct emu_hca *hca, const struct net_rx *pkt)
 		ud_gsi_rx(hca, pkt, &in.h, in.info, in.payload, in.len);
 		return;
 	}
-	qp = emu_qp_find(hca, in.h.dqpn);
+	if (!qp)
+		qp = emu_hca_qp(hca, in.h.dqpn);
 	if (!qp || !transport_fits(qp, in.h.opcode) || !from_peer(qp, pkt->path)) {
 		hca->counter[EMU_CNT_RX_BAD_QPN]++;
 		return;

@@ -369,10 +369,10 @@ START_TEST(counts)
 	ck_assert_int_eq(emu_pd_destroy(pd), -EBUSY);
 	ck_assert_int_eq(emu_cq_destroy(cq), -EBUSY);
 	ck_assert_int_eq(emu_cq_destroy(rcq), -EBUSY);
-	ck_assert(emu_hca_has_qpn(fake.hca, emu_qp_num(qp)));
-	ck_assert_ptr_eq(emu_qp_find(fake.hca, emu_qp_num(qp)), qp);
+	ck_assert(emu_hca_qp(fake.hca, emu_qp_num(qp)));
+	ck_assert_ptr_eq(emu_hca_qp(fake.hca, emu_qp_num(qp)), qp);
 	ck_assert_int_eq(emu_qp_destroy(qp), 0);
-	ck_assert(!emu_hca_has_qpn(fake.hca, 16));
+	ck_assert(!emu_hca_qp(fake.hca, 16));
 	ck_assert_str_eq(fake.tr, "fini");
 	ck_assert_int_eq(emu_cq_destroy(rcq), 0);
 }
@@ -385,11 +385,11 @@ START_TEST(qpns)
 
 	ck_assert_uint_eq(first,
 			  16); /* the lease begins with 0, but those are not for users */
-	ck_assert_ptr_null(emu_qp_find(fake.hca, 0));
-	ck_assert_ptr_null(emu_qp_find(fake.hca, 1));
-	ck_assert_ptr_null(emu_qp_find(fake.hca, 17));
-	ck_assert_ptr_null(emu_qp_find(fake.hca, 0xffffff));
-	ck_assert_ptr_null(emu_qp_find(fake.hca, UINT32_MAX));
+	ck_assert_ptr_null(emu_hca_qp(fake.hca, 0));
+	ck_assert_ptr_null(emu_hca_qp(fake.hca, 1));
+	ck_assert_ptr_null(emu_hca_qp(fake.hca, 17));
+	ck_assert_ptr_null(emu_hca_qp(fake.hca, 0xffffff));
+	ck_assert_ptr_null(emu_hca_qp(fake.hca, UINT32_MAX));
 	emu_qp_destroy(qp);
 	for (int i = 0; i < 200; i++) { /* not at once again */
 		q = fake_qp(IBV_QPT_UD, pd, cq);
@@ -403,7 +403,7 @@ START_TEST(qpns)
 		q = fake_qp(IBV_QPT_UD, pd, cq);
 		bool back = emu_qp_num(q) == first;
 
-		ck_assert_ptr_eq(emu_qp_find(fake.hca, emu_qp_num(q)), q);
+		ck_assert_ptr_eq(emu_hca_qp(fake.hca, emu_qp_num(q)), q);
 		emu_qp_destroy(q);
 		if (back)
 			break;
@@ -430,11 +430,11 @@ START_TEST(many)
 		num[i] = emu_qp_num(qp[i]);
 	}
 	for (int i = 0; i < MANY; i++)
-		ck_assert_ptr_eq(emu_qp_find(fake.hca, num[i]), qp[i]);
+		ck_assert_ptr_eq(emu_hca_qp(fake.hca, num[i]), qp[i]);
 	for (int i = 0; i < MANY; i += 2)
 		emu_qp_destroy(qp[i]);
 	for (int i = 0; i < MANY; i++)
-		ck_assert_ptr_eq(emu_qp_find(fake.hca, num[i]), i % 2 ? qp[i] : NULL);
+		ck_assert_ptr_eq(emu_hca_qp(fake.hca, num[i]), i % 2 ? qp[i] : NULL);
 	for (int i = 1; i < MANY; i += 2)
 		emu_qp_destroy(qp[i]);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t1);

@@ -185,7 +185,7 @@ int sim_qp_create(struct sim_host *h, struct sim_qp *q, uint32_t send_wr,
 	q->rq.ring =
 	    q->srq || sim_is_xrc(q->type) ? NULL : ring_of(emu_qp_rq_ring(q->qp));
 	q->rq.max_sge = SIM_SGES;
-	if (!emu_hca_has_qpn(h->hca, q->qpn))
+	if (!emu_hca_qp(h->hca, q->qpn))
 		sim_fail(h->w, "h%u: does not know its QPN %#x", h->id, q->qpn);
 	return 0;
 }

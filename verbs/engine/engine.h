@@ -53,20 +53,23 @@ unsigned int engine_device_count(const struct engine *e);
 struct engine_device *engine_device(struct engine *e, unsigned int index);
 
 /*
- * engine_lock - exclusive use of the core, with its time set. engine_unlock() lets the
- * core run: what became ready is transmitted, the helper's timer is set.
+ * The three steps of whoever uses the core: engine_enter() takes the lock and sets the
+ * core's time; engine_progress(), after something was given to the core, lets it run and
+ * sends what it has; engine_leave() gives the lock back and sets the helper's timer. Who
+ * only reads needs no progress.
  */
-void engine_lock(struct engine *e);
-void engine_unlock(struct engine *e);
-/* engine_posted - with the lock held: this was a doorbell, see engine_unlock() */
-void engine_posted(struct engine *e);
+void engine_enter(struct engine *e);
+void engine_leave(struct engine *e);
+
 /*
- * engine_settle - with the lock held: send what was held back for a poller's next turn,
- * before something is taken away that it depends on
+ * enum engine_work - what was given to the core
+ * @ENGINE_CHANGED:	anything. What was held back for a poller's turn is sent, too: also
+ *			to be called before something is taken away that it depends on
+ * @ENGINE_POSTED:	a doorbell was rung; what it sends may wait for a poller's next turn
+ * @ENGINE_ARMED:	nothing to send; timers are looked at unless a poller does soon
  */
-void engine_settle(struct engine *e);
-/* engine_quiet - with the lock held: this call gave the core nothing to send */
-void engine_quiet(struct engine *e);
+enum engine_work { ENGINE_CHANGED, ENGINE_POSTED, ENGINE_ARMED };
+void engine_progress(struct engine *e, enum engine_work work);
 uint64_t engine_now(void);
 
 /*
@@ -110,16 +113,21 @@ void engine_add_port_sink(struct engine *e, struct engine_port_sink *s);
 void engine_del_port_sink(struct engine *e, struct engine_port_sink *s);
 
 /*
- * The CM's hooks (the rdma_cm device registers them): MADs from QP1 and a deadline of its own.
- * All are called with the lock held.
+ * struct engine_cm_ops - the CM's hooks (the rdma_cm device registers them); @arg is that of
+ * engine_set_cm(). All are called with the lock held.
+ * @mad:	from QP1
+ * @run:	returns its next deadline
+ * @abandon:	in the child of fork: forget, and close
  */
 struct engine_cm_ops {
-	void (*mad)(struct engine *e, struct engine_device *dev,
-		    const struct net_path *path, uint32_t sqpn, uint32_t qkey,
-		    const uint8_t *mad, uint32_t len);
-	uint64_t (*run)(struct engine *e, uint64_t now); /* returns the next deadline */
+	void (*mad)(void *arg, struct engine_device *dev, const struct net_path *path,
+		    uint32_t sqpn, uint32_t qkey, const uint8_t *mad, uint32_t len);
+	uint64_t (*run)(void *arg, uint64_t now);
+	void (*abandon)(void *arg);
 };
-void engine_set_cm(struct engine *e, const struct engine_cm_ops *ops);
+void engine_set_cm(struct engine *e, const struct engine_cm_ops *ops, void *arg);
+/* engine_cm - the @arg of engine_set_cm(), NULL before; lock held */
+void *engine_cm(const struct engine *e);
 /*
  * engine_start_cm_by - what each engine of this process calls when it starts, so that a
  * connection manager can answer from the first MAD on. Called before the first

@@ -1,8 +1,9 @@
 /*
  * engine_internal.h - the root object, for the engine's own files only.
  *
- * engine.c starts and ends it and joins the layers, engine_drive.c has the helper thread
- * and the waiting, engine_links.c follows the network interfaces.
+ * engine.c starts and ends it, engine_joints.c joins the layers, engine_core.c has the
+ * lock and lets the core run, engine_drive.c says who does that and when: the helper
+ * thread and the waiting; engine_links.c follows the network interfaces.
  */
 #ifndef URXE_VERBS_ENGINE_ENGINE_INTERNAL_H
 #define URXE_VERBS_ENGINE_ENGINE_INTERNAL_H
@@ -15,22 +16,24 @@
 /*
  * struct engine - the one root object
  * @lock:	serialises all of the core: hca, port, cm
+ * @opt:	settings; constant once the engine runs
+ * @cm, @cm_arg: the connection manager's hooks, NULL before it is needed
+ * @sinks:	who hears of port events
+ * @helper:	the thread
  * @wake_fd:	eventfd that wakes the helper
  * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
  * @stats_fd:	readable when `urxe stat` asks, -1 outside of a session
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
- * @cancel:	cancellation state that the holder of the lock had before
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
  * @now:	time of the core, set for each hold of the lock (ns)
- * @posted:	the holder of the lock rang a doorbell
- * @last_drive:	when a thread of the application last took a turn or posted, while
- * @yielding (ns)
- * @quiet:	the holder of the lock gave the core nothing to send
+ * @deadline:	when the core must run again, as the holder of the lock knows (ns)
+ * @last_drive:	when a thread of the application last took a turn or posted (ns)
  * @sent:	a doorbell was served since the last turn of a poller
+ * @cancel:	cancellation state that the holder of the lock had before
  * @last_wait:	when engine_wait() last returned (ns)
- * @yielding:	the helper has left the sockets to them
- * @parked:	it sleeps without a limit, because a waiter has slept for long
+ * @yielding:	the helper has left the sockets to the threads of the application
+ * @parked:	the helper sleeps without a limit, because a waiter has slept for long
  */
 struct engine {
 	pthread_mutex_t lock;
@@ -40,6 +43,7 @@ struct engine {
 	struct engine_device dev[ENGINE_MAX_DEVICES];
 	unsigned int n_dev;
 	const struct engine_cm_ops *cm;
+	void *cm_arg;
 	struct engine_port_sink *sinks;
 	pthread_t helper;
 	int wake_fd;
@@ -49,15 +53,18 @@ struct engine {
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;
 	uint64_t now;
+	uint64_t deadline;
 	uint64_t last_drive;
-	bool posted;
-	bool quiet;
 	bool sent;
 	int cancel;
 	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
 	_Atomic bool parked;
 };
+
+/* engine_joints.c: what the core asks of the engine, and the port gives it */
+extern const struct emu_ops engine_emu_ops;
+extern const struct net_port_ops engine_port_ops;
 
 /*
  * The lock alone: neither sets the time nor lets the core run. trylock: true if it was

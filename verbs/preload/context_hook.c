@@ -159,12 +159,12 @@ static int next_finding_out(int place, struct ibv_cq_ex *cq)
 
 	if (!ctx)
 		return ORIG(next_poll_orig, place)(cq);
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	err = ORIG(next_poll_orig, place)(cq);
 	if (err == ENOENT)
 		next_poll_kind[place] =
 		    is_consumed(ctx, cq->handle) ? NEXT_ENDS : NEXT_GOOD;
-	engine_unlock(ctx->engine);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return err;
 }

@@ -169,9 +169,10 @@ PUBLIC int ibv_exp_query_device(struct ibv_context *context,
 
 	if (ret)
 		return public_result(ret);
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	emu_query_device(ctx->hca, &known);
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	if (!attr || guard_copy(&asked, &attr->comp_mask, sizeof(asked)))
 		return public_result(-EFAULT);

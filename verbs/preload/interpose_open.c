@@ -99,9 +99,9 @@ static int open_dynamic(const char *path)
 
 	if (!e)
 		return -2;
-	engine_lock(e);
+	engine_enter(e);
 	len = sysfs_dynamic(&live, path, text, sizeof(text));
-	engine_unlock(e);
+	engine_leave(e);
 	if (len == -ENOENT)
 		return -2;
 	if (len < 0) {

@@ -80,9 +80,10 @@ int public_mr(struct ibv_mr *mr, struct public_mr *out)
 	ret = public_context(copy.context, &ctx);
 	if (ret)
 		return ret;
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	ret = find_mr(ctx, &copy, out);
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	if (ret)
 		vfile_put(&ctx->vf);
 	return ret;
@@ -189,9 +190,10 @@ PUBLIC int urxe_device_counters(struct ibv_context *context,
 
 	if (ret)
 		return public_result(ret);
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	emu_odp_counters(ctx->hca, &sum, &cached);
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return give_counters(&sum, cached, counters, size);
 }
@@ -203,9 +205,10 @@ PUBLIC int urxe_device_reset_counters(struct ibv_context *context)
 
 	if (ret)
 		return public_result(ret);
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	emu_odp_reset_counters(ctx->hca);
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return 0;
 }
@@ -234,9 +237,10 @@ PUBLIC int urxe_device_hw_counter(struct ibv_context *context, const char *name,
 
 	if (ret)
 		return public_result(ret);
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	ret = find_hw_counter(ctx->hca, name, value);
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return public_result(ret);
 }
@@ -378,9 +382,10 @@ PUBLIC int urxe_device_set_fault_model(struct ibv_context *context,
 		return public_result(ret);
 	ret = check_model(model, latency_ns);
 	if (!ret) {
-		engine_lock(ctx->engine);
+		engine_enter(ctx->engine);
 		emu_set_fault_model(ctx->hca, (enum odp_fault_model)model, latency_ns);
-		engine_unlock(ctx->engine);
+		engine_progress(ctx->engine, ENGINE_CHANGED);
+		engine_leave(ctx->engine);
 	}
 	vfile_put(&ctx->vf);
 	return public_result(ret);

@@ -50,9 +50,10 @@ static int command(struct ibv_context *context, uint32_t number, const void *req
 
 	if (!ctx)
 		return -EOPNOTSUPP;
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	err = uverbs_invoke(&c, number);
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, c.work);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return err;
 }
@@ -112,13 +113,14 @@ int xrc_get_srq_num(struct ibv_srq *srq, uint32_t *num)
 
 	if (!ctx)
 		return EOPNOTSUPP;
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	o = uobject_find(&ctx->objects, UOBJECT_SRQ, srq->handle);
 	if (o) {
 		*num = emu_srq_num(o->srq);
 		err = 0;
 	}
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return err;
 }
@@ -352,7 +354,7 @@ static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, bool all,
 	*bad = wr;
 	if (!ctx)
 		return EINVAL;
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	o = uobject_find(&ctx->objects, UOBJECT_QP, qp->handle);
 	if (!o || !open_sq(ctx, o, &sq)) {
 		err = EINVAL;
@@ -367,7 +369,8 @@ static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, bool all,
 	else
 		*bad = wr;
 out:
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
 	return err;
 }

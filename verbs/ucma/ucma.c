@@ -15,17 +15,15 @@
  * Handles are small numbers shared by all channels of the process, as in the kernel: that
  * of another channel is EINVAL, one that does not exist ENOENT.
  *
- * Owns: channels, events, handles. Must not know: what commands mean (ucma_id.c,
- * ucma_peer.c).
+ * Owns: channels, events, handles, the layout of commands. Must not know: how identifiers
+ * come to addresses (ucma_id.c, ucma_addr.c, ucma_port.c) and to peers (ucma_peer.c).
  */
 #include "verbs/ucma/ucma.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stddef.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -781,9 +779,10 @@ static int wait_event(struct call *c)
 
 	if (flags >= 0 && flags & O_NONBLOCK)
 		return -EAGAIN;
-	engine_unlock(e);
+	engine_progress(e, ENGINE_CHANGED);
+	engine_leave(e);
 	ret = engine_wait(e, c->f->efd);
-	engine_lock(e);
+	engine_enter(e);
 	return ret == -EINTR && handlers_restart() ? 0 : ret;
 }
 
@@ -939,9 +938,10 @@ static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)
 	c.out_len = hdr.out;
 	if (guard_copy(c.in, (const uint8_t *)buf + sizeof(hdr), c.in_len))
 		return -EFAULT;
-	engine_lock(f->u->engine);
+	engine_enter(f->u->engine);
 	ret = cmd->run(&c);
-	engine_unlock(f->u->engine);
+	engine_progress(f->u->engine, ENGINE_CHANGED);
+	engine_leave(f->u->engine);
 	return ret ? ret : (ssize_t)len;
 }
 
@@ -950,10 +950,11 @@ static void file_release(struct vfile *vf)
 	struct ucma_file *f = (struct ucma_file *)vf;
 	struct engine *e = f->u->engine;
 
-	engine_lock(e);
+	engine_enter(e);
 	while (f->ids)
 		drop_id(f->ids);
-	engine_unlock(e);
+	engine_progress(e, ENGINE_CHANGED);
+	engine_leave(e);
 	vfile_private_close(f->efd);
 	free(f);
 }
@@ -962,52 +963,31 @@ static const struct vfile_ops file_ops = {.write = file_write, .release = file_r
 
 /* --- the process's connection manager --------------------------------------------- */
 
-/*
- * The hooks of the engine have no argument, so this is found through a variable; it
- * belongs to the engine that it names (a child of fork has another one).
- */
-static _Atomic(struct ucma *) the_ucma;
-
-static void on_mad(struct engine *e, struct engine_device *dev,
-		   const struct net_path *path, uint32_t sqpn, uint32_t qkey,
-		   const uint8_t *mad, uint32_t len)
+static void on_mad(void *arg, struct engine_device *dev, const struct net_path *path,
+		   uint32_t sqpn, uint32_t qkey, const uint8_t *mad, uint32_t len)
 {
-	struct ucma *u = atomic_load(&the_ucma);
-
-	if (u && u->engine == e && qkey == ROCE_QKEY_GSI)
-		ucma_mad(u, dev, path, mad, len);
+	if (qkey == ROCE_QKEY_GSI)
+		ucma_mad(arg, dev, path, mad, len);
 }
 
-static uint64_t on_run(struct engine *e, uint64_t now)
+static uint64_t on_run(void *arg, uint64_t now)
 {
-	struct ucma *u = atomic_load(&the_ucma);
+	struct ucma *u = arg;
 	uint64_t watch, next;
 
-	if (!u || u->engine != e)
-		return EMU_CM_NO_DEADLINE;
 	emu_cm_set_time(u->cm, now);
 	watch = ucma_watch_run(u, now);
 	next = emu_cm_run(u->cm);
 	return watch < next ? watch : next;
 }
 
-static const struct engine_cm_ops engine_ops = {.mad = on_mad, .run = on_run};
-
-static void fork_child(void)
+static void on_fork(void *arg)
 {
-	struct ucma *u = atomic_load(&the_ucma);
-
-	if (u)
-		ucma_watch_abandon(u);
-	atomic_store(&the_ucma, NULL);
+	ucma_watch_abandon(arg);
 }
 
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-static void fork_register(void)
-{
-	pthread_atfork(NULL, NULL, fork_child);
-}
+static const struct engine_cm_ops engine_ops = {
+    .mad = on_mad, .run = on_run, .abandon = on_fork};
 
 /* Lock held. NULL with the reason in @err */
 static struct ucma *ucma_start(struct engine *e, int *err)
@@ -1033,8 +1013,7 @@ static struct ucma *ucma_start(struct engine *e, int *err)
 	}
 	emu_cm_set_time(u->cm, engine_now());
 	net_port_set_gsi_router(engine_port(e), ucma_port_router, u);
-	atomic_store(&the_ucma, u);
-	engine_set_cm(e, &engine_ops);
+	engine_set_cm(e, &engine_ops, u);
 	return u;
 }
 
@@ -1042,12 +1021,12 @@ static struct ucma *ucma_get(struct engine *e, int *err)
 {
 	struct ucma *u;
 
-	pthread_once(&fork_once, fork_register);
-	engine_lock(e);
-	u = atomic_load(&the_ucma);
-	if (!u || u->engine != e)
+	engine_enter(e);
+	u = engine_cm(e);
+	if (!u)
 		u = ucma_start(e, err);
-	engine_unlock(e);
+	engine_progress(e, ENGINE_CHANGED);
+	engine_leave(e);
 	return u;
 }
 
@@ -1066,7 +1045,6 @@ static int first_mad(void *arg, const uint8_t *mad, uint32_t len)
 
 void ucma_serve(struct engine *e)
 {
-	pthread_once(&fork_once, fork_register);
 	net_port_set_gsi_router(engine_port(e), first_mad, e);
 }
 

@@ -21,7 +21,7 @@ static void context_release(struct vfile *vf)
 	struct uverbs_context *ctx = (struct uverbs_context *)vf;
 	struct engine *e = ctx->engine;
 
-	engine_lock(e);
+	engine_enter(e);
 	uverbs_drop_channels(ctx);
 	uverbs_destroy_all(ctx);
 	/* nothing can be left; if the core keeps something, it keeps its rings */
@@ -30,7 +30,8 @@ static void context_release(struct vfile *vf)
 		ring_space_close(&ctx->rings);
 		free(ctx);
 	}
-	engine_unlock(e);
+	engine_progress(e, ENGINE_CHANGED);
+	engine_leave(e);
 }
 
 static const struct vfile_ops context_ops = {

@@ -67,6 +67,7 @@ int uverbs_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg);
  * struct uverbs_call - a command, whichever way it came
  * @in, @out:	the part that ib_uverbs defines, in the application's memory
  * @hw_in, @hw_out: the part that rxe defines
+ * @work:	out: what it gave the core to do
  */
 struct uverbs_call {
 	struct uverbs_context *ctx;
@@ -78,6 +79,7 @@ struct uverbs_call {
 	size_t hw_in_len;
 	void *hw_out;
 	size_t hw_out_len;
+	enum engine_work work;
 };
 
 /*

@@ -146,7 +146,7 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
 		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
-	engine_settle(c->ctx->engine);
+	engine_progress(c->ctx->engine, ENGINE_CHANGED);
 	return emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
 }
 
@@ -208,7 +208,7 @@ int uverbs_cmd_post_send(struct uverbs_call *c)
 	err = o ? emu_qp_doorbell(o->qp) : -EINVAL;
 	if (err)
 		return err;
-	engine_posted(c->ctx->engine);
+	c->work = ENGINE_POSTED;
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 

@@ -101,7 +101,7 @@ int uverbs_cmd_req_notify_cq(struct uverbs_call *c)
 	if (!o)
 		return -EINVAL;
 	emu_cq_arm(o->cq, cmd.solicited_only);
-	engine_quiet(c->ctx->engine);
+	c->work = ENGINE_ARMED;
 	engine_expect_sleep(c->ctx->engine);
 	return 0;
 }

@@ -213,9 +213,10 @@ static int run(struct uverbs_request *r)
 
 	if (r->method->unlocked)
 		return r->ctx->ready ? r->method->run(r) : -EINVAL;
-	engine_lock(r->ctx->engine);
+	engine_enter(r->ctx->engine);
 	err = r->ctx->ready || r->method->new_context ? r->method->run(r) : -EINVAL;
-	engine_unlock(r->ctx->engine);
+	engine_progress(r->ctx->engine, r->work);
+	engine_leave(r->ctx->engine);
 	return err;
 }
 

@@ -50,6 +50,7 @@ struct uverbs_method {
  * @attr, @index: of each attribute in the method's table, its copy and its place in @user
  * @given:	bit i: attribute i of the table is there
  * @hw_in, @hw_out: UVERBS_ATTR_UHW_*, zero if not given
+ * @work:	out: what it gave the core to do
  */
 struct uverbs_request {
 	struct uverbs_context *ctx;
@@ -59,6 +60,7 @@ struct uverbs_request {
 	uint16_t index[UATTR_MAX];
 	uint32_t given;
 	struct ib_uverbs_attr hw_in, hw_out;
+	enum engine_work work;
 };
 
 /* The method with this number, or NULL */

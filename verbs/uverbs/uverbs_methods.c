@@ -41,6 +41,7 @@ static int invoke_write(struct uverbs_request *r)
 	c.hw_out = (void *)(uintptr_t)r->hw_out.data;
 	c.hw_out_len = r->hw_out.len;
 	err = uverbs_invoke(&c, (uint32_t)uattr_number(r, UVERBS_ATTR_WRITE_CMD));
+	r->work = c.work;
 	return err || !out ? err : uattr_set_flags(r, slot);
 }
 

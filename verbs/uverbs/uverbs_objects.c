@@ -618,7 +618,7 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 		return uobject_exists(&ctx->objects, handle) ? -EINVAL : -ENOENT;
 	if (type == UOBJECT_QP && o->mcast)
 		return -EBUSY;
-	engine_settle(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
 	return destroy(ctx, o, rep ? rep : &ignored);
 }
 
@@ -657,7 +657,7 @@ void uverbs_destroy_all(struct uverbs_context *ctx)
 	};
 	bool some = true;
 
-	engine_settle(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
 	while (ctx->objects.used && some) {
 		some = false;
 		for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
@@ -674,11 +674,12 @@ static int find_advised(struct uverbs_context *ctx, uint32_t pd,
 	struct uobject *o;
 	int err;
 
-	engine_lock(ctx->engine);
+	engine_enter(ctx->engine);
 	o = uobject_find(&ctx->objects, UOBJECT_PD, pd);
 	err = o ? emu_advise_find(o->pd, sge->lkey, sge->addr, sge->length, advice, mr)
 		: -EINVAL;
-	engine_unlock(ctx->engine);
+	engine_progress(ctx->engine, ENGINE_CHANGED);
+	engine_leave(ctx->engine);
 	return err;
 }
 

@@ -270,8 +270,9 @@ ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
 		err = split_legacy(cmd, &hdr, buf, len, &c);
 	if (err)
 		return err;
-	engine_lock(c.ctx->engine);
+	engine_enter(c.ctx->engine);
 	err = run(&c, cmd);
-	engine_unlock(c.ctx->engine);
+	engine_progress(c.ctx->engine, c.work);
+	engine_leave(c.ctx->engine);
 	return err ? err : (ssize_t)len;
 }
