@@ -22,19 +22,18 @@ struct layout {
 	uint16_t priv;
 	uint16_t priv_len;
 	bool has_remote_id;
-	const char *name;
 };
 
 static const struct layout layouts[] = {
-    [CM_REQ - CM_REQ] = {HDR_LEN + 140, CM_PRIV_REQ, false, "REQ"},
-    [CM_MRA - CM_REQ] = {HDR_LEN + 10, CM_PRIV_MRA, true, "MRA"},
-    [CM_REJ - CM_REQ] = {HDR_LEN + 84, CM_PRIV_REJ, true, "REJ"},
-    [CM_REP - CM_REQ] = {HDR_LEN + 36, CM_PRIV_REP, true, "REP"},
-    [CM_RTU - CM_REQ] = {HDR_LEN + 8, CM_PRIV_RTU, true, "RTU"},
-    [CM_DREQ - CM_REQ] = {HDR_LEN + 12, CM_PRIV_DREQ, true, "DREQ"},
-    [CM_DREP - CM_REQ] = {HDR_LEN + 8, CM_PRIV_DREP, true, "DREP"},
-    [CM_SIDR_REQ - CM_REQ] = {HDR_LEN + 16, CM_PRIV_SIDR_REQ, false, "SIDR_REQ"},
-    [CM_SIDR_REP - CM_REQ] = {HDR_LEN + 96, CM_PRIV_SIDR_REP, false, "SIDR_REP"},
+    [CM_REQ - CM_REQ] = {HDR_LEN + 140, CM_PRIV_REQ, false},
+    [CM_MRA - CM_REQ] = {HDR_LEN + 10, CM_PRIV_MRA, true},
+    [CM_REJ - CM_REQ] = {HDR_LEN + 84, CM_PRIV_REJ, true},
+    [CM_REP - CM_REQ] = {HDR_LEN + 36, CM_PRIV_REP, true},
+    [CM_RTU - CM_REQ] = {HDR_LEN + 8, CM_PRIV_RTU, true},
+    [CM_DREQ - CM_REQ] = {HDR_LEN + 12, CM_PRIV_DREQ, true},
+    [CM_DREP - CM_REQ] = {HDR_LEN + 8, CM_PRIV_DREP, true},
+    [CM_SIDR_REQ - CM_REQ] = {HDR_LEN + 16, CM_PRIV_SIDR_REQ, false},
+    [CM_SIDR_REP - CM_REQ] = {HDR_LEN + 96, CM_PRIV_SIDR_REP, false},
 };
 
 static const struct layout *layout_of(unsigned int attr)
@@ -49,13 +48,6 @@ uint32_t cm_priv_len(unsigned int attr)
 	const struct layout *l = layout_of(attr);
 
 	return l ? l->priv_len : 0;
-}
-
-const char *cm_attr_name(unsigned int attr)
-{
-	const struct layout *l = layout_of(attr);
-
-	return l ? l->name : "?";
 }
 
 /* --- big-endian fields ------------------------------------------------------------ */

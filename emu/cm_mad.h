@@ -187,7 +187,6 @@ struct cm_msg {
 
 /* Bytes of private data of a message, 0 if it is none that is known here */
 uint32_t cm_priv_len(unsigned int attr);
-const char *cm_attr_name(unsigned int attr);
 
 /*
  * cm_mad_parse - 0, or -EPROTO: too short, another class or version, an unknown message

@@ -228,7 +228,7 @@ static void tell_no_answer(struct tr_qp *t)
 /* Does a request of this kind take a receive request? Else only memory can be missing. */
 static bool wants_receive(const struct tr_wqe *w)
 {
-	return !w || w->kind == WQE_SEND || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return !w || wqe_takes_receive(w);
 }
 
 static void tell_not_ready(struct tr_qp *t, const struct tr_wqe *w)

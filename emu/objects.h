@@ -126,7 +126,7 @@ struct emu_hca {
 
 /* A number of the HCA's own generator, which depends on the seed only */
 uint64_t emu_rand(struct emu_hca *hca);
-/* Say something to the user, who reads it with --trace */
+/* Say something to the user: one line, which struct emu_ops takes and the engine writes to stderr */
 void emu_trace(struct emu_hca *hca, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -261,30 +261,6 @@ static enum tr_step local_op(struct tr_qp *t, struct tr_wqe *w)
 
 /* --- packets ---------------------------------------------------------------------- */
 
-/* First, middle, last or only packet, and what the last one carries (IBTA table 35) */
-static uint8_t packet_op(const struct tr_wqe *w, uint32_t k)
-{
-	static const uint8_t send_last[] = {ROCE_SEND_LAST, ROCE_SEND_LAST_IMM,
-					    ROCE_SEND_LAST_INV};
-	static const uint8_t send_only[] = {ROCE_SEND_ONLY, ROCE_SEND_ONLY_IMM,
-					    ROCE_SEND_ONLY_INV};
-	bool first = k == 0, last = k == w->npsn - 1;
-	int extra = 0;
-
-	if (w->opcode == IBV_WR_SEND_WITH_IMM || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		extra = 1;
-	else if (w->opcode == IBV_WR_SEND_WITH_INV)
-		extra = 2;
-	if (w->kind == WQE_SEND) {
-		if (last)
-			return first ? send_only[extra] : send_last[extra];
-		return first ? ROCE_SEND_FIRST : ROCE_SEND_MIDDLE;
-	}
-	if (last)
-		return (first ? ROCE_WRITE_ONLY : ROCE_WRITE_LAST) + (uint8_t)extra;
-	return first ? ROCE_WRITE_FIRST : ROCE_WRITE_MIDDLE;
-}
-
 /* A page fault interrupts a packet: keep the part that was gathered. */
 static bool stash(struct tr_req *req, const uint8_t *data, uint32_t len)
 {
@@ -386,10 +362,9 @@ static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 
 	if (len > qp->mtu)
 		len = qp->mtu;
-	tr_hdr(qp, &h, packet_op(w, k));
+	tr_hdr(qp, &h, wqe_packet_op(w, k == 0, last));
 	h.psn = req_cur_psn(req);
-	h.se = last && w->solicited &&
-	       (w->kind == WQE_SEND || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
+	h.se = last && w->solicited && wqe_takes_receive(w);
 	h.ack_req = tr_reliable(qp) && (last || req->unasked + 1 >= req->batch ||
 					window_full_behind(req, h.psn));
 	h.va = w->va;
@@ -454,11 +429,6 @@ static bool place_ok(const struct tr_qp *t, const struct tr_wqe *w)
 static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 {
 	struct odp_access acc = {.now = t->qp->hca->now};
-	static const uint8_t ops[] = {
-	    [WQE_READ] = ROCE_READ_REQ,
-	    [WQE_ATOMIC_WRITE] = ROCE_ATOMIC_WRITE,
-	    [WQE_FLUSH] = ROCE_FLUSH,
-	};
 	struct tr_req *req = &t->req;
 	struct emu_qp *qp = t->qp;
 	uint32_t len = w->kind == WQE_ATOMIC_WRITE ? 8 : 0;
@@ -470,12 +440,7 @@ static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 
 	if (!place_ok(t, w))
 		return req_wqe_failed(t, w, IBV_WC_LOC_PROT_ERR);
-	if (w->kind == WQE_ATOMIC)
-		tr_hdr(qp, &h,
-		       w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? ROCE_CMP_SWAP
-							      : ROCE_FETCH_ADD);
-	else
-		tr_hdr(qp, &h, ops[w->kind]);
+	tr_hdr(qp, &h, wqe_packet_op(w, true, true));
 	h.psn = req_cur_psn(req);
 	h.ack_req = true;
 	h.va = w->va;

@@ -234,9 +234,9 @@ enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
 		resp->mute_until = acc->ready_at;
 		return V_DROP;
 	case ODP_FAULT_DROP:
-	default:
-		return V_DROP;
+		break;
 	}
+	return V_DROP;
 }
 
 void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,

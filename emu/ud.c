@@ -37,9 +37,7 @@ static int find_path(const struct tr_qp *t, const struct tr_wqe *w, struct net_p
 static void fill_header(const struct emu_qp *qp, const struct tr_wqe *w,
 			struct roce_hdr *h)
 {
-	bool imm = w->opcode == IBV_WR_SEND_WITH_IMM;
-
-	tr_hdr(qp, h, imm ? ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
+	tr_hdr(qp, h, wqe_packet_op(w, true, true));
 	h->dqpn = w->ud.qpn;
 	h->psn = w->first_psn;
 	h->se = w->solicited;

@@ -26,24 +26,54 @@ struct wqe_flush {
 #define QPT_CONNECTED (QPT_RELIABLE | QPT(IBV_QPT_UC))
 #define QPT_ALL	      (QPT_CONNECTED | QPT(IBV_QPT_UD))
 
-/* What each work request is, and on which QPs it may be posted (IBTA table 92) */
+/* The opcodes of first, middle, last and only packet: one that ends a SEND or WRITE says how */
+#define WIRE_SEND(end)                                                                   \
+	{                                                                                \
+		ROCE_SEND_FIRST, ROCE_SEND_MIDDLE, ROCE_SEND_LAST##end,                  \
+		    ROCE_SEND_ONLY##end                                                  \
+	}
+#define WIRE_WRITE(end)                                                                  \
+	{                                                                                \
+		ROCE_WRITE_FIRST, ROCE_WRITE_MIDDLE, ROCE_WRITE_LAST##end,               \
+		    ROCE_WRITE_ONLY##end                                                 \
+	}
+#define WIRE_ONE(op)                                                                     \
+	{                                                                                \
+		op, op, op, op                                                           \
+	}
+
+/*
+ * What each work request is (IBTA table 92)
+ * @kind:	enum wqe_kind
+ * @wc:		opcode of its completion
+ * @types:	QPs on which it may be posted
+ * @wire:	opcodes of its packets; local operations have none
+ * @receives:	it takes a receive WQE of the peer
+ */
 static const struct wqe_op {
 	uint8_t kind;
 	uint8_t wc;
 	uint32_t types;
+	uint8_t wire[4];
+	bool receives;
 } wqe_ops[] = {
-    [IBV_WR_RDMA_WRITE] = {WQE_WRITE, IBV_WC_RDMA_WRITE, QPT_CONNECTED},
-    [IBV_WR_RDMA_WRITE_WITH_IMM] = {WQE_WRITE, IBV_WC_RDMA_WRITE, QPT_CONNECTED},
-    [IBV_WR_SEND] = {WQE_SEND, IBV_WC_SEND, QPT_ALL},
-    [IBV_WR_SEND_WITH_IMM] = {WQE_SEND, IBV_WC_SEND, QPT_ALL},
-    [IBV_WR_RDMA_READ] = {WQE_READ, IBV_WC_RDMA_READ, QPT_RELIABLE},
-    [IBV_WR_ATOMIC_CMP_AND_SWP] = {WQE_ATOMIC, IBV_WC_COMP_SWAP, QPT_RELIABLE},
-    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {WQE_ATOMIC, IBV_WC_FETCH_ADD, QPT_RELIABLE},
+    [IBV_WR_RDMA_WRITE] = {WQE_WRITE, IBV_WC_RDMA_WRITE, QPT_CONNECTED, WIRE_WRITE()},
+    [IBV_WR_RDMA_WRITE_WITH_IMM] = {WQE_WRITE, IBV_WC_RDMA_WRITE, QPT_CONNECTED,
+				    WIRE_WRITE(_IMM), true},
+    [IBV_WR_SEND] = {WQE_SEND, IBV_WC_SEND, QPT_ALL, WIRE_SEND(), true},
+    [IBV_WR_SEND_WITH_IMM] = {WQE_SEND, IBV_WC_SEND, QPT_ALL, WIRE_SEND(_IMM), true},
+    [IBV_WR_RDMA_READ] = {WQE_READ, IBV_WC_RDMA_READ, QPT_RELIABLE,
+			  WIRE_ONE(ROCE_READ_REQ)},
+    [IBV_WR_ATOMIC_CMP_AND_SWP] = {WQE_ATOMIC, IBV_WC_COMP_SWAP, QPT_RELIABLE,
+				   WIRE_ONE(ROCE_CMP_SWAP)},
+    [IBV_WR_ATOMIC_FETCH_AND_ADD] = {WQE_ATOMIC, IBV_WC_FETCH_ADD, QPT_RELIABLE,
+				     WIRE_ONE(ROCE_FETCH_ADD)},
     [IBV_WR_LOCAL_INV] = {WQE_LOCAL_INV, IBV_WC_LOCAL_INV, QPT_CONNECTED},
     [IBV_WR_BIND_MW] = {WQE_BIND_MW, IBV_WC_BIND_MW, QPT_CONNECTED},
-    [IBV_WR_SEND_WITH_INV] = {WQE_SEND, IBV_WC_SEND, QPT_RELIABLE},
-    [WQE_WR_FLUSH] = {WQE_FLUSH, WQE_WC_FLUSH, QPT_RELIABLE},
-    [IBV_WR_ATOMIC_WRITE] = {WQE_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, QPT_RELIABLE},
+    [IBV_WR_SEND_WITH_INV] = {WQE_SEND, IBV_WC_SEND, QPT_RELIABLE, WIRE_SEND(_INV), true},
+    [WQE_WR_FLUSH] = {WQE_FLUSH, WQE_WC_FLUSH, QPT_RELIABLE, WIRE_ONE(ROCE_FLUSH)},
+    [IBV_WR_ATOMIC_WRITE] = {WQE_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE, QPT_RELIABLE,
+			     WIRE_ONE(ROCE_ATOMIC_WRITE)},
 };
 
 #define WQE_OPS (sizeof(wqe_ops) / sizeof(wqe_ops[0]))
@@ -71,6 +101,20 @@ uint32_t wqe_ring_opcode(const struct emu_qp *qp, uint32_t index)
 uint32_t wqe_wc_opcode(uint32_t wr_opcode)
 {
 	return wr_opcode < WQE_OPS ? wqe_ops[wr_opcode].wc : IBV_WC_SEND;
+}
+
+uint8_t wqe_packet_op(const struct tr_wqe *w, bool first, bool last)
+{
+	const uint8_t *wire = wqe_ops[w->opcode].wire;
+
+	if (last)
+		return first ? wire[3] : wire[2];
+	return first ? wire[0] : wire[1];
+}
+
+bool wqe_takes_receive(const struct tr_wqe *w)
+{
+	return wqe_ops[w->opcode].receives;
 }
 
 /* One entry, read once */
@@ -125,7 +169,7 @@ static void take_operands(const struct rxe_send_wr *wr, struct tr_wqe *w)
 {
 	struct wqe_flush flush;
 
-	switch (w->kind) {
+	switch ((enum wqe_kind)w->kind) {
 	case WQE_WRITE:
 	case WQE_READ:
 	case WQE_ATOMIC_WRITE:
@@ -155,7 +199,8 @@ static void take_operands(const struct rxe_send_wr *wr, struct tr_wqe *w)
 		w->mw.new_rkey = wr->wr.mw.rkey;
 		w->mw.access = (int)wr->wr.mw.access;
 		break;
-	default:
+	case WQE_SEND:
+	case WQE_LOCAL_INV:
 		break;
 	}
 }
@@ -210,7 +255,7 @@ static uint32_t ud_mtu(const struct emu_qp *qp)
 
 static void check_limits(const struct emu_qp *qp, struct tr_wqe *w)
 {
-	switch (w->kind) {
+	switch ((enum wqe_kind)w->kind) {
 	case WQE_ATOMIC:
 	case WQE_ATOMIC_WRITE:
 		if (w->length < 8)
@@ -221,7 +266,11 @@ static void check_limits(const struct emu_qp *qp, struct tr_wqe *w)
 		if (qp->type == IBV_QPT_UD && w->length > ud_mtu(qp))
 			fail(w, IBV_WC_LOC_LEN_ERR);
 		break;
-	default:
+	case WQE_WRITE:
+	case WQE_READ:
+	case WQE_FLUSH:
+	case WQE_LOCAL_INV:
+	case WQE_BIND_MW:
 		break;
 	}
 	/*

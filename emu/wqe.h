@@ -113,6 +113,13 @@ static inline bool wqe_local(const struct tr_wqe *w)
 void wqe_decode(const struct emu_qp *qp, uint32_t index, struct tr_wqe *w);
 /* The wr_id only, for flushing */
 uint64_t wqe_wr_id(const struct emu_qp *qp, uint32_t index);
+/*
+ * The opcode (enum roce_op) of a packet of @w, which is the first or the last one, both, or
+ * neither; not for local operations nor for WQEs that failed to decode
+ */
+uint8_t wqe_packet_op(const struct tr_wqe *w, bool first, bool last);
+/* Does it take a receive WQE of the peer? Not for WQEs that failed to decode */
+bool wqe_takes_receive(const struct tr_wqe *w);
 /* The opcode of a completion: enum ibv_wc_opcode */
 uint32_t wqe_wc_opcode(uint32_t wr_opcode);
 uint32_t wqe_ring_opcode(const struct emu_qp *qp, uint32_t index);

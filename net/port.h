@@ -93,15 +93,8 @@ void net_port_del_ip(struct net_port *port, const struct net_ip *ip);
  */
 int net_port_qpn_lease(struct net_port *port, uint32_t *base, uint32_t *count);
 
-/*
- * The slot that the first lease of this process is made of (see process_table.h), and that of
- * @qpn
- */
+/* The slot that the first lease of this process is made of (see process_table.h) */
 unsigned int net_port_slot(const struct net_port *port);
-static inline unsigned int net_qpn_slot(uint32_t qpn)
-{
-	return (qpn >> 14) & 0x3ff;
-}
 
 /*
  * net_port_mcast - a first QP joined (the last left) @group on the device over @ifname.

@@ -497,10 +497,12 @@ static bool span_covers(const struct pending *p, struct pt_span miss)
 }
 
 /*
- * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT. The pages of a fault
- * that was waited for are the access's even where the bound on pages has no room for them
- * all: each wait ends in progress. So a touch, which makes none, leaves such a fault to
- * the access that is to come if the pages could be evicted before it.
+ * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT.
+ *
+ * An access that waited for a fault gets the pages of that fault even where the bound on
+ * pages has no room for all of them; else it might wait for ever. A touch (odp_fault_in())
+ * accesses nothing: where the bound could evict the pages before the access that is to
+ * come, a touch leaves the fault pending for that access.
  */
 static int serve(const struct service *s)
 {

@@ -65,17 +65,27 @@ struct odp_os {
  * until the fault is resolved; what the transport does meanwhile is its part of the
  * model.
  */
-enum odp_fault_model {
-	ODP_FAULT_SYNC, /* resolved at once; with a latency the transport waits silently
-			 */
-	ODP_FAULT_RNR,	/* the responder answers RNR NAK, the requester waits */
-	ODP_FAULT_DROP, /* the responder drops the packet */
-	ODP_FAULT_DAMMING, /* as DROP, and requests of that QP that come meanwhile are
-			      lost too */
-	ODP_FAULT_FLOOD, /* the requester re-sends, over and over, until it is resolved */
-};
-#define ODP_FAULT_MODELS 5
-/* "sync", "rnr", "drop", "damming", "flood" */
+#define ODP_FAULT_MODEL_LIST(X)                                                          \
+	/* resolved at once; with a latency the transport waits silently */              \
+	X(SYNC, "sync")                                                                  \
+	/* the responder answers RNR NAK, the requester waits */                         \
+	X(RNR, "rnr")                                                                    \
+	/* the responder drops the packet */                                             \
+	X(DROP, "drop")                                                                  \
+	/* as DROP, and requests of that QP that come meanwhile are lost too */          \
+	X(DAMMING, "damming")                                                            \
+	/* the requester re-sends, over and over, until it is resolved */                \
+	X(FLOOD, "flood")
+
+/* The numbers are also those of enum urxe_fault_model: new ones come at the end. */
+#define ODP_FAULT_MODEL_ID(id, name) ODP_FAULT_##id,
+enum odp_fault_model { ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_ID) };
+#define ODP_FAULT_MODEL_ONE(id, name) +1
+enum { ODP_FAULT_MODELS = ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_ONE) };
+/* All names, for messages: "sync, rnr, ..." */
+#define ODP_FAULT_MODEL_COMMA(id, name) ", " name
+#define ODP_FAULT_MODEL_NAMES		(&(ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_COMMA))[2])
+/* As in the list; "?" for what is none */
 const char *odp_model_name(enum odp_fault_model model);
 /* 0 or -EINVAL */
 int odp_model_from_name(const char *name, enum odp_fault_model *model);
@@ -286,27 +296,48 @@ int odp_prefetch_async(struct odp_mr *mr, uint64_t iova, size_t len,
 void odp_prefetch_drain(struct odp_domain *dom);
 
 /*
- * struct odp_counters - of one MR, or summed over all that ever were
+ * The counters of an MR: X(member of struct odp_counters, name outside). The name outside is
+ * the key in JSON and the member of struct urxe_counters; in pages it is that of
+ * rdma-statistic(8). tests/structure/test_lists.py checks that urxe.h, the manual page and
+ * docs/odp.md have them all.
  *
- * Pages are of the MR's page size. faults = read_faults + write_faults = local_faults +
- * remote_faults: events, of which failed_faults found no memory. pages_faulted: pages
- * that they made present, or writable. A pinned MR counts nothing.
+ * Pages are of the MR's page size. A pinned MR counts nothing. Faults are events: faults =
+ * read_faults + write_faults = local_faults + remote_faults.
  */
+#define ODP_COUNTER_LIST(X)                                                              \
+	/* pages that faults made present, or writable */                                \
+	X(pages_faulted, page_faults)                                                    \
+	/* pages that were dropped since the memory changed */                           \
+	X(pages_invalidated, page_invalidations)                                         \
+	/* pages that prefetch made present, or writable */                              \
+	X(pages_prefetched, page_prefetch)                                               \
+	/* faults, by what the HCA wanted */                                             \
+	X(read_faults, read_faults)                                                      \
+	X(write_faults, write_faults)                                                    \
+	/* the same faults, by whose request took them */                                \
+	X(local_faults, local_faults)                                                    \
+	X(remote_faults, remote_faults)                                                  \
+	/* those of them that found no memory */                                         \
+	X(failed_faults, failed_faults)                                                  \
+	/* events that dropped at least one page */                                      \
+	X(invalidations, invalidations)                                                  \
+	/* requests to prefetch, of one range each */                                    \
+	X(prefetches, prefetches)                                                        \
+	/* first accesses to a prefetched page */                                        \
+	X(prefetch_hits, prefetch_hits)                                                  \
+	/* accesses, of up to a packet, that found all pages present */                  \
+	X(cache_hits, cache_hits)                                                        \
+	/* pages dropped to keep a bound, or by a script */                              \
+	X(evictions, evictions)                                                          \
+	/* faults repeated since an invalidation raced */                                \
+	X(retries, fault_retries)                                                        \
+	/* nanoseconds spent in faults */                                                \
+	X(fault_ns, fault_ns)
+
+/* struct odp_counters - of one MR, or summed over all that ever were */
+#define ODP_COUNTER_MEMBER(member, name) uint64_t member;
 struct odp_counters {
-	uint64_t read_faults, write_faults;
-	uint64_t local_faults, remote_faults;
-	uint64_t failed_faults;
-	uint64_t pages_faulted;
-	uint64_t invalidations;	    /* events that dropped at least one page */
-	uint64_t pages_invalidated; /* page_invalidations of rdma statistic */
-	uint64_t prefetches;
-	uint64_t pages_prefetched; /* page_prefetch */
-	uint64_t prefetch_hits;	   /* first accesses to a prefetched page */
-	uint64_t evictions;
-	uint64_t
-	    cache_hits; /* accesses (of up to a packet) that found all pages present */
-	uint64_t fault_ns;
-	uint64_t retries; /* faults repeated since an invalidation raced */
+	ODP_COUNTER_LIST(ODP_COUNTER_MEMBER)
 };
 void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out);
 void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out);

@@ -9,11 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const model_names[ODP_FAULT_MODELS] = {
-    [ODP_FAULT_SYNC] = "sync",	 [ODP_FAULT_RNR] = "rnr",
-    [ODP_FAULT_DROP] = "drop",	 [ODP_FAULT_DAMMING] = "damming",
-    [ODP_FAULT_FLOOD] = "flood",
-};
+#define NAME_OF(id, name) [ODP_FAULT_##id] = name,
+static const char *const model_names[ODP_FAULT_MODELS] = {ODP_FAULT_MODEL_LIST(NAME_OF)};
 
 const char *odp_model_name(enum odp_fault_model model)
 {

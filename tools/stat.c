@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
+#include "verbs/host/report_text.h"
 
 #define ANSWER_SECONDS 2 /* a process that is stopped does not answer */
 
@@ -133,25 +134,24 @@ static const char *text(struct json_object *o, const char *name)
 	return json_object_object_get_ex(o, name, &v) ? json_object_get_string(v) : "";
 }
 
-static const char *size_text(int64_t bytes, char buf[32])
+static uint64_t count(struct json_object *o, const char *name)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-	double v = (double)bytes;
-	size_t u = 0;
-
-	for (; v >= 1024 && u + 1 < sizeof(units) / sizeof(units[0]); u++)
-		v /= 1024;
-	snprintf(buf, 32, "%.4g %s", v, units[u]);
-	return buf;
+	return (uint64_t)number(o, name);
 }
 
 static void print_counters(const char *label, const char *size, struct json_object *o)
 {
-	printf("  %-20s %10s %9" PRId64 " %9" PRId64 " %11" PRId64 " %12" PRId64
-	       " %12" PRId64 "\n",
-	       label, size, number(o, "faults"), number(o, "page_faults"),
-	       number(o, "page_prefetch"), number(o, "page_invalidations"),
-	       number(o, "cache_hits"));
+	const struct report_row row = {
+	    .label = label,
+	    .size = size,
+	    .faults = count(o, "faults"),
+	    .pages_faulted = count(o, "page_faults"),
+	    .pages_prefetched = count(o, "page_prefetch"),
+	    .pages_invalidated = count(o, "page_invalidations"),
+	    .cache_hits = count(o, "cache_hits"),
+	};
+
+	report_row(stdout, &row);
 }
 
 static void print_region(struct json_object *mr)
@@ -167,7 +167,7 @@ static void print_region(struct json_object *mr)
 		snprintf(label, sizeof(label), "0x%08" PRIx64, number(mr, "key"));
 	print_counters(label,
 		       !strcmp(kind, "implicit") ? "all memory"
-						 : size_text(number(mr, "length"), size),
+						 : report_size(count(mr, "length"), size),
 		       mr);
 	if (*map)
 		printf("    [%s] %" PRId64 " pages\n", map, number(mr, "pages_cached"));
@@ -184,8 +184,7 @@ static void print_report(struct json_object *report)
 		? json_object_array_length(mrs)
 		: 0;
 	printf("%s (pid %" PRId64 ")\n", text(report, "program"), number(report, "pid"));
-	printf("  %-20s %10s %9s %9s %11s %12s %12s\n", "on-demand region", "size",
-	       "faults", "pages", "prefetched", "invalidated", "from cache");
+	report_head(stdout);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *mr = json_object_array_get_idx(mrs, i);
 

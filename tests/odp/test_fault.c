@@ -790,7 +790,7 @@ START_TEST(bound_has_a_bound)
 	struct odp_domain *d;
 
 	ck_assert_int_eq(odp_domain_create(&cfg, &sim_ops, NULL, &d), -EINVAL);
-	cfg = (struct odp_config){.model = ODP_FAULT_MODELS};
+	cfg = (struct odp_config){.model = (enum odp_fault_model)ODP_FAULT_MODELS};
 	ck_assert_int_eq(odp_domain_create(&cfg, &sim_ops, NULL, &d), -EINVAL);
 }
 END_TEST

@@ -103,7 +103,7 @@ START_TEST(models_have_names)
 	}
 	ck_assert_int_eq(odp_model_from_name("RNR", &m), -EINVAL);
 	ck_assert_int_eq(odp_model_from_name("", &m), -EINVAL);
-	ck_assert_str_eq(odp_model_name(ODP_FAULT_MODELS), "?");
+	ck_assert_str_eq(odp_model_name((enum odp_fault_model)ODP_FAULT_MODELS), "?");
 }
 END_TEST
 

@@ -243,8 +243,8 @@ START_TEST(longer_structures)
 	uint32_t pd = util_pd(fd), cqe, qpn;
 	struct {
 		struct ib_uverbs_qp_cap cap;
-		uint32_t more;
-	} cap = {{4, 4, 1, 1, 0}, 0};
+		uint32_t more[200];
+	} cap = {{4, 4, 1, 1, 0}, {0}};
 	uint64_t cq_handle;
 
 	ck_assert_int_eq(make_cq(&chw, &cqe), 0);
@@ -262,8 +262,11 @@ START_TEST(longer_structures)
 	add_attr(UVERBS_ATTR_UHW_OUT, sizeof(hw), PTR(&hw));
 	ck_assert_int_eq(go(), 0);
 	ck_assert_uint_ge(got.max_send_wr, 4);
-	cap.more = 1;
+	cap.more[199] = 1u << 31;
 	ck_assert_int_eq(go(), -EOPNOTSUPP);
+	r.attr[1].len--; /* all but the byte that is not zero */
+	ck_assert_int_eq(go(), 0);
+	r.attr[1].len++;
 	r.attr[1].data = PTR(BAD_PTR);
 	ck_assert_int_eq(go(), -EFAULT);
 	r.attr[1].data = PTR(&cap);

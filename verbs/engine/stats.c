@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "verbs/host/report_text.h"
+
 #define MAP_CELLS  64	/* characters of a page map */
 #define CELL_PAGES 1024 /* pages looked at for one of them */
 
@@ -49,25 +51,8 @@ static const struct {
 	const char *name;
 	size_t offset;
 } counters[] = {
-#define COUNTER(name, member)                                                            \
-	{                                                                                \
-		name, offsetof(struct odp_counters, member)                              \
-	}
-    COUNTER("page_faults", pages_faulted),
-    COUNTER("page_invalidations", pages_invalidated),
-    COUNTER("page_prefetch", pages_prefetched),
-    COUNTER("read_faults", read_faults),
-    COUNTER("write_faults", write_faults),
-    COUNTER("local_faults", local_faults),
-    COUNTER("remote_faults", remote_faults),
-    COUNTER("failed_faults", failed_faults),
-    COUNTER("invalidations", invalidations),
-    COUNTER("prefetches", prefetches),
-    COUNTER("prefetch_hits", prefetch_hits),
-    COUNTER("cache_hits", cache_hits),
-    COUNTER("evictions", evictions),
-    COUNTER("fault_retries", retries),
-    COUNTER("fault_ns", fault_ns),
+#define COUNTER(member, name) {#name, offsetof(struct odp_counters, member)},
+    ODP_COUNTER_LIST(COUNTER)
 #undef COUNTER
 };
 #define N_COUNTERS (sizeof(counters) / sizeof(counters[0]))
@@ -159,60 +144,20 @@ static void collect(struct engine *e, struct report *r)
 
 #define TEXT_MRS 32 /* lines of single regions; a program may have thousands */
 
-/* 1234567 -> 1,234,567 */
-static const char *grouped(uint64_t n, char buf[32])
-{
-	char digits[24];
-	int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
-	int at = 0;
-
-	for (int i = 0; i < len; i++) {
-		if (i && (len - i) % 3 == 0)
-			buf[at++] = ',';
-		buf[at++] = digits[i];
-	}
-	buf[at] = '\0';
-	return buf;
-}
-
-static const char *size_text(uint64_t bytes, char buf[32])
-{
-	static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
-					    "TiB", "PiB", "EiB"};
-	double v = (double)bytes;
-	size_t u = 0;
-
-	while (v >= 1024 && u + 1 < sizeof(units) / sizeof(units[0])) {
-		v /= 1024;
-		u++;
-	}
-	snprintf(buf, 32, u && v < 99.95 && v != (uint64_t)v ? "%.1f %s" : "%.0f %s", v,
-		 units[u]);
-	return buf;
-}
-
-static const char *time_text(uint64_t ns, char buf[32])
-{
-	if (ns < 10000)
-		snprintf(buf, 32, "%.1f us", (double)ns / 1e3);
-	else if (ns < 1000000)
-		snprintf(buf, 32, "%.0f us", (double)ns / 1e3);
-	else if (ns < 1000000000)
-		snprintf(buf, 32, "%.1f ms", (double)ns / 1e6);
-	else
-		snprintf(buf, 32, "%.2f s", (double)ns / 1e9);
-	return buf;
-}
-
 static void text_row(FILE *out, const char *label, const char *size,
 		     const struct odp_counters *c)
 {
-	char n[6][32];
+	const struct report_row row = {
+	    .label = label,
+	    .size = size,
+	    .faults = faults(c),
+	    .pages_faulted = c->pages_faulted,
+	    .pages_prefetched = c->pages_prefetched,
+	    .pages_invalidated = c->pages_invalidated,
+	    .cache_hits = c->cache_hits,
+	};
 
-	fprintf(out, "  %-20s %10s %9s %9s %11s %12s %12s\n", label, size,
-		grouped(faults(c), n[0]), grouped(c->pages_faulted, n[1]),
-		grouped(c->pages_prefetched, n[2]), grouped(c->pages_invalidated, n[3]),
-		grouped(c->cache_hits, n[4]));
+	report_row(out, &row);
 }
 
 static void text_mr(FILE *out, const struct odp_mr_info *mr)
@@ -224,7 +169,7 @@ static void text_mr(FILE *out, const struct odp_mr_info *mr)
 	else
 		snprintf(label, sizeof(label), "0x%08" PRIx32 "%s", mr->key,
 			 mr->live ? "" : " (closed)");
-	text_row(out, label, mr->implicit ? "all memory" : size_text(mr->length, size),
+	text_row(out, label, mr->implicit ? "all memory" : report_size(mr->length, size),
 		 &mr->counters);
 }
 
@@ -234,37 +179,37 @@ static void text_faults(FILE *out, const struct odp_counters *c)
 	char buf[5][32];
 
 	if (n) {
-		fprintf(
-		    out,
-		    "  %s page fault%s: %s by this program's own requests, %s by its "
-		    "peers' requests;\n  %s on average, %s in total\n",
-		    grouped(n, buf[0]), n == 1 ? "" : "s",
-		    grouped(c->local_faults, buf[1]), grouped(c->remote_faults, buf[2]),
-		    time_text(c->fault_ns / n, buf[3]), time_text(c->fault_ns, buf[4]));
+		fprintf(out,
+			"  %s fault%s: %s by this program's own requests, %s by its "
+			"peers' requests;\n  %s on average, %s in total\n",
+			report_number(n, buf[0]), n == 1 ? "" : "s",
+			report_number(c->local_faults, buf[1]),
+			report_number(c->remote_faults, buf[2]),
+			report_time(c->fault_ns / n, buf[3]),
+			report_time(c->fault_ns, buf[4]));
 	}
 	if (c->failed_faults)
 		fprintf(out,
 			"  %s found no memory behind the address: the request failed\n",
-			grouped(c->failed_faults, buf[0]));
+			report_number(c->failed_faults, buf[0]));
 	if (c->pages_prefetched)
 		fprintf(
 		    out, "  %s page%s prefetched by %s request%s; %s used afterwards\n",
-		    grouped(c->pages_prefetched, buf[0]),
-		    c->pages_prefetched == 1 ? "" : "s", grouped(c->prefetches, buf[1]),
-		    c->prefetches == 1 ? "" : "s", grouped(c->prefetch_hits, buf[2]));
+		    report_number(c->pages_prefetched, buf[0]),
+		    c->pages_prefetched == 1 ? "" : "s",
+		    report_number(c->prefetches, buf[1]), c->prefetches == 1 ? "" : "s",
+		    report_number(c->prefetch_hits, buf[2]));
 	if (c->evictions)
 		fprintf(out, "  %s page%s dropped to keep the bound (--odp-max-pages)\n",
-			grouped(c->evictions, buf[0]), c->evictions == 1 ? "" : "s");
+			report_number(c->evictions, buf[0]),
+			c->evictions == 1 ? "" : "s");
 }
 
 static void text_regions(const struct report *r, FILE *out)
 {
 	size_t shown = 0, on_demand = r->n_mr - r->pinned;
 
-	fprintf(out, "  %-20s %10s %9s %9s %11s %12s %12s\n", "on-demand region", "size",
-		"page", "pages", "pages", "pages", "accesses");
-	fprintf(out, "  %-20s %10s %9s %9s %11s %12s %12s\n", "", "", "faults", "faulted",
-		"prefetched", "invalidated", "from cache");
+	report_head(out);
 	for (size_t i = 0; i < r->n_mr && shown < TEXT_MRS; i++) {
 		if (!r->mr[i].info.on_demand)
 			continue;
@@ -289,19 +234,20 @@ static void text_network(const struct net_stats *n, FILE *out)
 	char buf[4][32];
 
 	fprintf(out, "  network: sent %s packets (%s), received %s (%s)\n",
-		grouped(n->tx_pkts, buf[0]), size_text(n->tx_bytes, buf[1]),
-		grouped(n->rx_pkts, buf[2]), size_text(n->rx_bytes, buf[3]));
+		report_number(n->tx_pkts, buf[0]), report_size(n->tx_bytes, buf[1]),
+		report_number(n->rx_pkts, buf[2]), report_size(n->rx_bytes, buf[3]));
 	if (n->tx_lane_pkts)
 		fprintf(out, "  %s of the packets sent took shared memory\n",
-			grouped(n->tx_lane_pkts, buf[0]));
+			report_number(n->tx_lane_pkts, buf[0]));
 	if (n->tx_dropped || n->rx_bad_icrc || n->rx_malformed || n->rx_no_owner)
 		fprintf(out,
 			"  dropped: %s unsent, %s with a wrong ICRC, %s malformed, %s "
 			"for nobody "
 			"here\n",
-			grouped(n->tx_dropped, buf[0]), grouped(n->rx_bad_icrc, buf[1]),
-			grouped(n->rx_malformed, buf[2]),
-			grouped(n->rx_no_owner, buf[3]));
+			report_number(n->tx_dropped, buf[0]),
+			report_number(n->rx_bad_icrc, buf[1]),
+			report_number(n->rx_malformed, buf[2]),
+			report_number(n->rx_no_owner, buf[3]));
 }
 
 static void write_text(const struct report *r, FILE *out)
@@ -321,7 +267,7 @@ static void write_text(const struct report *r, FILE *out)
 	if (r->pinned)
 		fprintf(out, "  %zu pinned memory region%s (%s) still registered\n",
 			r->pinned, r->pinned == 1 ? "" : "s",
-			size_text(r->pinned_bytes, size));
+			report_size(r->pinned_bytes, size));
 	text_network(&r->net, out);
 }
 

@@ -334,8 +334,8 @@ static int set_model(struct options *o, struct odp_fault_rule *rule, const char 
 		     char *err, size_t errlen)
 {
 	if (odp_model_from_name(v, rule ? &rule->model : &o->odp.model))
-		return bad(err, errlen,
-			   "'%.64s' is not one of sync, rnr, drop, damming, flood", v);
+		return bad(err, errlen, "'%.64s' is not one of %s", v,
+			   ODP_FAULT_MODEL_NAMES);
 	if (rule)
 		rule->has_model = true;
 	return 0;

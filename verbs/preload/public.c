@@ -22,12 +22,8 @@
 _Static_assert((int)URXE_PAGE_READ == 1 && (int)URXE_PAGE_WRITE == 2 &&
 		   (int)URXE_PAGE_PREFETCHED == 4,
 	       "bits of odp_mr_page_map()");
-_Static_assert((int)URXE_FAULT_SYNC == ODP_FAULT_SYNC &&
-		   (int)URXE_FAULT_RNR == ODP_FAULT_RNR &&
-		   (int)URXE_FAULT_DROP == ODP_FAULT_DROP &&
-		   (int)URXE_FAULT_DAMMING == ODP_FAULT_DAMMING &&
-		   (int)URXE_FAULT_FLOOD == ODP_FAULT_FLOOD,
-	       "enum odp_fault_model");
+#define SAME_MODEL(id, name) &&(int)URXE_FAULT_##id == (int)ODP_FAULT_##id
+_Static_assert(1 ODP_FAULT_MODEL_LIST(SAME_MODEL), "enum odp_fault_model");
 
 /* --- from theirs to ours ---------------------------------------------------------- */
 
@@ -129,24 +125,9 @@ PUBLIC int urxe_is_emulated(struct ibv_context *context)
 static int give_counters(const struct odp_counters *c, uint64_t cached,
 			 struct urxe_counters *to, size_t size)
 {
-	const struct urxe_counters out = {
-	    .page_faults = c->pages_faulted,
-	    .page_invalidations = c->pages_invalidated,
-	    .page_prefetch = c->pages_prefetched,
-	    .read_faults = c->read_faults,
-	    .write_faults = c->write_faults,
-	    .local_faults = c->local_faults,
-	    .remote_faults = c->remote_faults,
-	    .failed_faults = c->failed_faults,
-	    .invalidations = c->invalidations,
-	    .prefetches = c->prefetches,
-	    .prefetch_hits = c->prefetch_hits,
-	    .cache_hits = c->cache_hits,
-	    .evictions = c->evictions,
-	    .fault_ns = c->fault_ns,
-	    .fault_retries = c->retries,
-	    .pages_cached = cached,
-	};
+#define GIVE(member, name) .name = c->member,
+	const struct urxe_counters out = {ODP_COUNTER_LIST(GIVE).pages_cached = cached};
+#undef GIVE
 	size_t known = size < sizeof(out) ? size : sizeof(out);
 
 	memset(to, 0, size);

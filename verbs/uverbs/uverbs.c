@@ -78,8 +78,7 @@ struct uverbs_context *uverbs_lookup(int fd)
 
 /* --- requests and answers --------------------------------------------------------- */
 
-/* Are @len bytes of the application's memory zero? 1, 0, or -EFAULT */
-static int is_zero(uintptr_t p, size_t len)
+int uverbs_is_zero(uintptr_t p, size_t len)
 {
 	uint8_t part[64];
 
@@ -107,7 +106,7 @@ int uverbs_request(const struct uverbs_call *c, void *buf, size_t len)
 		return -EFAULT;
 	if (c->in_len <= len)
 		return 0;
-	zero = is_zero((uintptr_t)c->in + len, c->in_len - len);
+	zero = uverbs_is_zero((uintptr_t)c->in + len, c->in_len - len);
 	return zero < 0 ? zero : zero ? 0 : -EOPNOTSUPP;
 }
 

@@ -82,6 +82,9 @@ struct uverbs_call {
 	enum engine_work work;
 };
 
+/* Are @len bytes of the application's memory zero? 1, 0, or -EFAULT */
+int uverbs_is_zero(uintptr_t p, size_t len);
+
 /*
  * uverbs_request - copy the request; a shorter one is filled with zeros, what a longer
  * one has beyond @len must be zero, else -EOPNOTSUPP

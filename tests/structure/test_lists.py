@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Description: what is in a list of the source is where its reader looks for it: fault models and
+counters in the public header, the manual pages and docs/odp.md; options in the manual page.
+
+test_lists.py ROOT
+"""
+import os
+import re
+import sys
+import unittest
+
+ROOT = sys.argv.pop(1)
+
+
+def text(path):
+    with open(os.path.join(ROOT, path), encoding='utf-8') as f:
+        return f.read()
+
+
+def entries(path, macro):
+    """The arguments of each X(...) in the list that the macro is"""
+    body = re.search(rf'#define {macro}\(X\)(.*?[^\\])\n', text(path), re.S).group(1)
+    return [[a.strip(' "') for a in args.split(',')] for args in re.findall(r'X\(([^)]*)\)', body)]
+
+
+MODELS = entries('odp/odp.h', 'ODP_FAULT_MODEL_LIST')
+COUNTERS = entries('odp/odp.h', 'ODP_COUNTER_LIST')
+
+
+class FaultModels(unittest.TestCase):
+    def test_the_list_is_read(self):
+        self.assertGreaterEqual(len(MODELS), 5)
+        self.assertIn(['RNR', 'rnr'], MODELS)
+
+    def test_the_public_header_names_and_explains_each(self):
+        header = text('verbs/preload/include/urxe.h')
+        for ident, _ in MODELS:
+            self.assertIn(f' * @URXE_FAULT_{ident}: ', header)
+            self.assertIn(f'\tURXE_FAULT_{ident},\n', header)
+
+    def test_a_script_may_name_each_but_the_one_that_makes_no_difference(self):
+        choice = 'fault=evict|error|' + '|'.join(name for _, name in MODELS[1:])
+        for path in 'verbs/preload/include/urxe.h', 'odp/odp.h', 'docs/odp.md':
+            self.assertIn(choice, text(path))
+
+    def test_each_is_described(self):
+        for _, name in MODELS:
+            self.assertRegex(text('docs/odp.md'), rf'(?m)^\| `{name}`')
+            self.assertIn(f'\n.B {name}\n', text('docs/man/urxe.1'))
+
+    def test_the_help_and_the_readme_name_each(self):
+        help_text = re.search(r'"odp-model".*?parse_model', text('verbs/host/options.c'), re.S).group(0)
+        for _, name in MODELS:
+            self.assertRegex(help_text, rf'\b{name}\b')
+        self.assertIn('\\|'.join(name for _, name in MODELS), text('README.md'))
+
+
+class Counters(unittest.TestCase):
+    def test_the_list_is_read(self):
+        self.assertGreaterEqual(len(COUNTERS), 15)
+        self.assertIn(['retries', 'fault_retries'], COUNTERS)
+
+    def test_the_public_structure_has_each_and_explains_it(self):
+        header = text('verbs/preload/include/urxe.h')
+        struct = re.search(r'/\*\n \* struct urxe_counters.*?\n};', header, re.S).group(0)
+        comment, members = struct.split('*/')
+        public = re.findall(r'uint64_t (\w+);', members)
+        self.assertEqual(sorted(public), sorted([name for _, name in COUNTERS] + ['pages_cached']))
+        for name in public:
+            self.assertIn(f'@{name}', comment)
+
+    def test_the_manual_page_explains_each(self):
+        page = text('docs/man/urxe_mr_counters.3')
+        for _, name in COUNTERS:
+            self.assertRegex(page, rf'(?m)^\.IR? .*\b{name}\b')
+
+    def test_the_guide_has_each_in_its_table(self):
+        rows = '\n'.join(l for l in text('docs/odp.md').split('\n') if l.startswith('|'))
+        for member, _ in COUNTERS:
+            self.assertIn(f'`{member}`', rows)
+
+
+class Options(unittest.TestCase):
+    def test_the_manual_page_has_each_option_and_its_variable(self):
+        options = re.findall(r'\{\{"([\w-]+)", "(URXE_\w+)"', text('verbs/host/options.c'))
+        page = text('docs/man/urxe.1')
+        self.assertGreaterEqual(len(options), 12)
+        for name, variable in options:
+            self.assertIn('\\-\\-' + name.replace('-', '\\-'), page)
+            self.assertIn(variable, page)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=0)

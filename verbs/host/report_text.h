@@ -1,0 +1,36 @@
+/*
+ * report_text.h - numbers and tables for people: what the report at the end of a program and
+ * `urxe stat` have in common.
+ */
+#ifndef URXE_VERBS_HOST_REPORT_TEXT_H
+#define URXE_VERBS_HOST_REPORT_TEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* These write into @buf and return it. */
+/* 1234567 -> "1,234,567" */
+const char *report_number(uint64_t n, char buf[32]);
+/* 1536 -> "1.5 KiB" */
+const char *report_size(uint64_t bytes, char buf[32]);
+/* nanoseconds: 24000 -> "24 us" */
+const char *report_time(uint64_t ns, char buf[32]);
+
+/*
+ * struct report_row - a line of the table of memory regions; counters as in
+ * struct odp_counters, @faults are events
+ */
+struct report_row {
+	const char *label;
+	const char *size;
+	uint64_t faults;
+	uint64_t pages_faulted;
+	uint64_t pages_prefetched;
+	uint64_t pages_invalidated;
+	uint64_t cache_hits;
+};
+
+void report_head(FILE *out);
+void report_row(FILE *out, const struct report_row *row);
+
+#endif
