@@ -364,6 +364,13 @@ START_TEST(a_dreq_is_a_transaction_of_its_own)
 	ck_assert_int_eq(emu_cm_disconnect(asked), 0);
 	ck_assert_int_eq(wire[1].m.attr, CM_DREQ);
 	ck_assert_uint_ne(wire[1].m.tid, 42);
+	/* and there is no way back */
+	ck_assert_int_eq(emu_cm_reply(asked, &r), -EINVAL);
+	ck_assert_int_eq(emu_cm_rtu(asked), -EINVAL);
+	ck_assert_int_eq(emu_cm_reject(asked, CM_REJ_CONSUMER, NULL, 0), -EINVAL);
+	ck_assert_int_eq(emu_cm_disconnect(asked), -EINVAL);
+	ck_assert_int_eq(emu_cm_state(asked), EMU_CM_DREQ_SENT);
+	ck_assert_uint_eq(sent, 2);
 }
 END_TEST
 
@@ -452,6 +459,29 @@ START_TEST(timewait_is_bounded)
 }
 END_TEST
 
+/* 12.7.34: there and back, and the peer's delay, as a power of two */
+START_TEST(the_ack_timeout_covers_the_way_and_the_delay)
+{
+	static const struct {
+		uint8_t delay, lifetime, timeout;
+	} cases[] = {
+	    {0, 16, 17},  {15, 16, 17}, {16, 16, 18}, {17, 16, 18},
+	    {18, 16, 19}, {20, 16, 20}, {31, 16, 31}, {0, 31, 31},
+	};
+	struct emu_cm_port p = {
+	    .dev = &port, .guid_be = 77, .ack_delay = cases[_i].delay};
+	struct emu_cm_req r = {.service_id = 1,
+			       .qp_type = IBV_QPT_RC,
+			       .path = path,
+			       .mtu = IBV_MTU_1024,
+			       .lifetime = cases[_i].lifetime};
+	struct emu_cm_conn *c;
+
+	ck_assert_int_eq(emu_cm_connect(cm, &p, &cm, &r, &c), 0);
+	ck_assert_uint_eq(wire[0].m.req.path.ack_timeout, cases[_i].timeout);
+}
+END_TEST
+
 /* --- messages of nobody ----------------------------------------------------------- */
 
 START_TEST(a_rep_again_gets_the_rtu_again)
@@ -526,6 +556,7 @@ int main(void)
 	tcase_add_test(t, dreqs_that_cross_end_it_once);
 	tcase_add_test(t, a_drep_ends_only_what_a_dreq_began);
 	tcase_add_test(t, timewait_is_bounded);
+	tcase_add_loop_test(t, the_ack_timeout_covers_the_way_and_the_delay, 0, 8);
 	tcase_add_test(t, a_rep_again_gets_the_rtu_again);
 	tcase_add_test(t, a_rep_for_an_unknown_id_of_ours_is_refused);
 	tcase_add_test(t, a_req_for_a_transport_that_there_is_not_is_refused);

@@ -181,6 +181,7 @@ enum {
 	SIM_MR_IMPLICIT,
 	SIM_MR_LOCAL,  /* pinned, no remote right */
 	SIM_MR_RREAD,  /* pinned, remote read only */
+	SIM_MR_RWRITE, /* pinned, local and remote write only: no atomics */
 	SIM_MR_RDONLY, /* pinned, not even local write */
 	SIM_MR_PD2,    /* pinned, every right, another PD */
 	SIM_MRS,
@@ -338,6 +339,8 @@ struct sim_qp {
 	uint32_t flushed, received;
 	void (*on_drained)(struct sim_qp *q);
 	uint32_t drains;
+	bool stay_rtr;	     /* it only listens */
+	bool heard;	     /* a request of its peer arrived */
 	bool foreign;	     /* its peer is no HCA: sim_peer.c has its model */
 	bool errored_once;   /* its send queue was in error, and is no more */
 	bool resting;	     /* SQ_DRAINED was told */
@@ -426,6 +429,7 @@ struct sim_world {
 			   */
 	bool no_resend;	  /* nothing is lost and nobody is late */
 	uint64_t drop_nr; /* the packet of this number is lost, 0: none */
+	uint64_t swap_nr; /* the packet of this number comes behind its followers */
 	uint64_t dropped_at, followed_at; /* it, and the next one of its sender */
 	struct sim_host *dropped_from;
 	uint64_t resent;    /* requests sent again */

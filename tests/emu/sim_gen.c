@@ -356,6 +356,9 @@ static bool gen_read(struct sim_qp *q, struct sim_op *op)
 	uint32_t room = gen_room(q->host);
 
 	op->len = gen_len(w, q->mtu, room < SIM_SRC_LEN / 2 ? room : SIM_SRC_LEN / 2);
+	/* in more requests than one: the requester asks for half a window at a time */
+	if (q->mtu == 256 && room > SIM_SRC_LEN && sim_chance(&w->rng, 200))
+		op->len = SIM_SRC_LEN / 2 + sim_below(&w->rng, SIM_SRC_LEN / 2);
 	if (last && !last->must && last->opcode == IBV_WR_RDMA_WRITE && last->len &&
 	    last->len < room && sim_chance(&w->rng, 500)) {
 		/* what the WRITE before it wrote */
@@ -379,7 +382,8 @@ static bool gen_forward(struct sim_qp *q, struct sim_op *op)
 
 	/* where CQs are not polled at once the model would learn of it too late */
 	if (!last || last->must || last->opcode != IBV_WR_RDMA_READ || !last->len ||
-	    q->host->w->kind == SIM_CQ || !sim_chance(&q->host->w->rng, 400))
+	    last->len > SIM_SRC_LEN / 2 || q->host->w->kind == SIM_CQ ||
+	    !sim_chance(&q->host->w->rng, 400))
 		return false;
 	op->flags = (op->flags & ~(uint32_t)IBV_SEND_INLINE) | IBV_SEND_FENCE;
 	last->flags |= IBV_SEND_SIGNALED; /* tells the model before the message arrives */

@@ -170,8 +170,13 @@ static void spoil(struct sim_qp *q, struct sim_op *op, enum error_case e)
 		bad_rkey(op, ph, SIM_MR_LOCAL);
 		break;
 	case E_RKEY_WRITE:
-		bad_rkey(op, ph,
-			 op->opcode == IBV_WR_RDMA_READ ? SIM_MR_LOCAL : SIM_MR_RREAD);
+		if (op->opcode == IBV_WR_RDMA_READ)
+			bad_rkey(op, ph,
+				 sim_chance(r, 500) ? SIM_MR_LOCAL : SIM_MR_RWRITE);
+		else if (op->opcode == IBV_WR_RDMA_WRITE || sim_chance(r, 500))
+			bad_rkey(op, ph, SIM_MR_RREAD);
+		else
+			bad_rkey(op, ph, SIM_MR_RWRITE);
 		break;
 	case E_MISALIGNED:
 		op->va += 1 + sim_below(r, 7);

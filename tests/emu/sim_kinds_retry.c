@@ -86,7 +86,12 @@ void kind_recover(struct sim_world *w)
 		return;
 	p->rq.credit = p->rq.n;
 	q->credit = q->n;
-	w->drop_nr = sim_range(&w->rng, 1, 2 * q->n);
+	if (!w->slow_faults && sim_chance(&w->rng, 500)) {
+		w->net.tx_full = 0;
+		w->swap_nr = sim_range(&w->rng, 1, 2 * q->n);
+	} else {
+		w->drop_nr = sim_range(&w->rng, 1, 2 * q->n);
+	}
 	sim_program_print(w);
 	sim_rq_push(&p->rq);
 	sim_qp_push(q);
@@ -97,6 +102,11 @@ void kind_recover(struct sim_world *w)
 	    q->done_at > t0 + timeout)
 		sim_fail(w, "one packet was lost, and it took %llu us to recover",
 			 (unsigned long long)(q->done_at - t0) / 1000);
+	/* nor does one that others pass: the late NAK asks for what was dropped */
+	if (w->swap_nr && q->done_at > t0 + timeout)
+		sim_fail(
+		    w, "one packet was passed by others, and it took %llu us to recover",
+		    (unsigned long long)(q->done_at - t0) / 1000);
 	kind_finish(w);
 }
 

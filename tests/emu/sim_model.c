@@ -612,6 +612,10 @@ static void qp_event(struct sim_world *w, enum ibv_event_type type, struct sim_q
 			sim_fail(w, "q%u: error event %d, but nothing went wrong", q->id,
 				 type);
 		break;
+	case IBV_EVENT_COMM_EST:
+		if (!q->stay_rtr || q->events[type] > 1)
+			sim_fail(w, "q%u: COMM_EST, which is not due", q->id);
+		break;
 	case IBV_EVENT_SQ_DRAINED:
 		if (q->on_drained)
 			q->on_drained(q);
@@ -619,6 +623,20 @@ static void qp_event(struct sim_world *w, enum ibv_event_type type, struct sim_q
 	default:
 		break;
 	}
+}
+
+/* 11.6.3.2: only one that is full to the last entry overruns; then all is open */
+static void cq_error(struct sim_cq *cq)
+{
+	struct sim_world *w = cq->host->w;
+	struct rxe_queue_buf *r = cq->ring;
+	uint32_t count = (r->producer_index - r->consumer_index) & r->index_mask;
+
+	cq->dead = true;
+	if (!w->anything_goes && (w->kind != SIM_CQ || count != r->index_mask))
+		sim_fail(w, "h%u: CQ_ERR, with %u of %u entries in use", cq->host->id,
+			 count, r->index_mask);
+	w->anything_goes = true;
 }
 
 void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
@@ -647,10 +665,8 @@ void sim_model_event(struct sim_host *h, enum ibv_event_type type, void *cookie)
 	case IBV_EVENT_CQ_ERR:
 		for (uint32_t i = 0; i < h->cqs; i++) {
 			if (cookie == &h->cq[i])
-				h->cq[i].dead = true;
+				cq_error(&h->cq[i]);
 		}
-		if (w->kind != SIM_CQ && !w->anything_goes)
-			sim_fail(w, "h%u: CQ_ERR, but no CQ overran", h->id);
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 	case IBV_EVENT_SRQ_ERR:

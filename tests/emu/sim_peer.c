@@ -219,7 +219,8 @@ static void respond(struct sim_world *w, void *arg, uint64_t val)
 /* Memory that the peer may use, or may not */
 static void draw_target(struct sim_peer *p, struct forged *f, uint32_t len)
 {
-	static const uint8_t forbidden[] = {SIM_MR_LOCAL, SIM_MR_RDONLY, SIM_MR_PD2};
+	static const uint8_t forbidden[] = {SIM_MR_LOCAL, SIM_MR_RDONLY, SIM_MR_PD2,
+					    SIM_MR_RREAD, SIM_MR_RWRITE};
 	struct sim_rng *r = &p->w->rng;
 	struct sim_host *h = p->q->host;
 	enum sim_arena_kind a = sim_chance(r, 500) ? SIM_PINNED : SIM_ONDEMAND;
@@ -242,7 +243,7 @@ static void draw_target(struct sim_peer *p, struct forged *f, uint32_t len)
 		f->h.va += sim_chance(r, 500) ? SIM_ARENA_LEN - len + 1 : UINT64_MAX;
 		break;
 	case 2:
-		mr = &h->mr[forbidden[sim_below(r, 3)]];
+		mr = &h->mr[forbidden[sim_below(r, 5)]];
 		f->h.rkey = mr->rkey;
 		f->h.va = sim_addr(h, SIM_PINNED, p->area[SIM_PINNED]);
 		break;

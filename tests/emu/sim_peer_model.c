@@ -402,6 +402,41 @@ void peer_model_datagram(struct sim_peer *p, const struct roce_hdr *h,
 
 /* --- what the victim sends -------------------------------------------------------- */
 
+/* The headers and the data of a request are those of its operation */
+static void check_request(struct sim_peer *p, const struct roce_hdr *h, uint32_t info,
+			  const uint8_t *data, uint32_t len)
+{
+	static uint8_t all[SIM_ARENA_LEN];
+	uint32_t i = peer_op_at(p, h->psn), pos;
+	const struct sim_op *op = &p->q->op[i];
+	bool same = i < SIM_OPS;
+
+	if (!same) {
+		sim_fail(p->w, "q%u sent psn %06x, which is none of its own", p->q->id,
+			 h->psn);
+		return;
+	}
+	pos = psn_from(h->psn, p->first[i]) * p->q->mtu;
+	if (info & (ROCE_F_RETH | ROCE_F_ATOMIC_ETH))
+		same = h->va == op->va + pos && h->rkey == op->rkey;
+	if ((info & ROCE_F_RETH) && !(info & ROCE_F_READ))
+		same = same && h->dma_len == op->len;
+	if (info & ROCE_F_READ)
+		same = same && h->dma_len <= op->len - pos;
+	if (info & ROCE_F_IMM)
+		same = same && h->imm_be == op->ex;
+	if (info & (ROCE_F_SEND | ROCE_F_WRITE)) {
+		if (op->flags & IBV_SEND_INLINE)
+			memcpy(all, op->inl, op->len);
+		else
+			sim_sge_gather(p->q->host, op->sge, op->nsge, all);
+		same = same && pos + len <= op->len && !memcmp(all + pos, data, len);
+	}
+	if (!same)
+		sim_fail(p->w, "q%u send %u: psn %06x is not of it (%s)", p->q->id, i,
+			 h->psn, roce_opcode_name(h->opcode));
+}
+
 static void request_sent(struct sim_peer *p, const struct roce_hdr *h)
 {
 	uint32_t n = 1, end;
@@ -472,12 +507,14 @@ static void ack_sent(struct sim_peer *p, const struct roce_hdr *h)
 void peer_model_sent(struct sim_peer *p, const struct roce_hdr *h, uint32_t info,
 		     const uint8_t *data, uint32_t len)
 {
-	if (info & ROCE_F_REQ)
+	if (info & ROCE_F_REQ) {
+		check_request(p, h, info, data, len);
 		request_sent(p, h);
-	else if (info & (ROCE_F_READ | ROCE_F_ATOMIC))
+	} else if (info & (ROCE_F_READ | ROCE_F_ATOMIC)) {
 		answer_sent(p, h, info, data, len);
-	else
+	} else {
 		ack_sent(p, h);
+	}
 }
 
 /* --- completions ------------------------------------------------------------------ */

@@ -78,6 +78,7 @@ static const struct {
     [SIM_MR_IMPLICIT] = {SIM_ONDEMAND, 0, ALL_ACCESS | IBV_ACCESS_ON_DEMAND},
     [SIM_MR_LOCAL] = {SIM_PINNED, 0, IBV_ACCESS_LOCAL_WRITE},
     [SIM_MR_RREAD] = {SIM_PINNED, 0, IBV_ACCESS_REMOTE_READ},
+    [SIM_MR_RWRITE] = {SIM_PINNED, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE},
     [SIM_MR_RDONLY] = {SIM_PINNED, 0, 0},
     [SIM_MR_PD2] = {SIM_PINNED, 0, ALL_ACCESS, true},
 };
@@ -267,7 +268,7 @@ int sim_qp_connect(struct sim_qp *q)
 
 	if (!err)
 		err = to_rtr(q);
-	if (!err)
+	if (!err && !q->stay_rtr)
 		err = to_rts(q);
 	if (err)
 		sim_fail(q->host->w, "q%u cannot be connected: %s", q->id,

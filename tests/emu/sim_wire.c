@@ -18,6 +18,7 @@
 #include "sim.h"
 
 #define HISTORY 1024u /* PSNs, a power of two */
+#define READS	64u   /* more than a QP has under way */
 
 /* What was sent under a PSN; valid in the @life of its QP's wire */
 struct sent {
@@ -42,6 +43,8 @@ struct sim_wire {
 	uint32_t next, msgs;
 	uint64_t rnr_at, rnr_until;
 	uint32_t arrived, acked;
+	uint32_t resid;		       /* of the WRITE in progress */
+	uint32_t reads[READS], nreads; /* last PSNs of READs and atomics under way */
 	struct sent sent[HISTORY];
 	struct sent answer[HISTORY]; /* atomics */
 	struct sent msn[HISTORY];    /* @hash: @msgs when the PSN is done */
@@ -75,6 +78,7 @@ void sim_wire_reset(struct sim_qp *q)
 	q->wire->open = q->wire->msg = false;
 	q->wire->msgs = 0;
 	q->wire->rnr_at = 0;
+	q->wire->nreads = 0;
 	q->wire->life++;
 }
 
@@ -145,6 +149,57 @@ static void check_again(struct sim_qp *q, struct sim_wire *wi, const struct roce
 			 "q%u sent another packet under psn %06x than before (%s)", q->id,
 			 h->psn, roce_opcode_name(h->opcode));
 	*s = (struct sent){h->psn, wi->life, h->opcode, hash};
+}
+
+/* 9.7.4.1.6: the DMA length of a WRITE is the sum of its packets */
+static void check_dma_length(struct sim_qp *q, struct sim_wire *wi,
+			     const struct roce_hdr *h, uint32_t flags, uint32_t len)
+{
+	if (!(flags & ROCE_F_WRITE))
+		return;
+	if (flags & ROCE_F_RETH)
+		wi->resid = h->dma_len;
+	if (len > wi->resid || ((flags & ROCE_F_LAST) && len != wi->resid))
+		sim_fail(q->host->w, "q%u sent %s of %u bytes, where %u are left", q->id,
+			 roce_opcode_name(h->opcode), len, wi->resid);
+	wi->resid -= len;
+}
+
+static bool nonposted(const struct roce_hdr *h, uint32_t flags)
+{
+	return (flags & (ROCE_F_READ | ROCE_F_ATOMIC)) ||
+	       (h->opcode & 0x1f) == ROCE_FLUSH;
+}
+
+/* 9.4.4: no more READs and atomics at once than the peer has resources for */
+static void check_credits(struct sim_qp *q, struct sim_wire *wi, const struct roce_hdr *h,
+			  uint32_t flags)
+{
+	uint32_t kept = 0;
+
+	/* going back, it asks again for what is behind */
+	for (uint32_t i = 0; i < wi->nreads; i++) {
+		if (roce_psn_cmp(wi->reads[i], h->psn) < 0)
+			wi->reads[kept++] = wi->reads[i];
+	}
+	wi->nreads = kept;
+	if (!nonposted(h, flags) || kept == READS)
+		return;
+	wi->reads[wi->nreads++] = roce_psn_add(h->psn, span(q, h) - 1);
+	if (wi->nreads > q->rd_atomic)
+		sim_fail(q->host->w,
+			 "q%u has %u READs and atomics under way, may have %u", q->id,
+			 wi->nreads, q->rd_atomic);
+}
+
+static void answered(struct sim_wire *wi, const struct roce_hdr *h, uint32_t flags)
+{
+	if (!(flags & (ROCE_F_READ | ROCE_F_ATOMIC)))
+		return;
+	for (uint32_t i = 0; i < wi->nreads; i++) {
+		if (wi->reads[i] == h->psn)
+			wi->reads[i] = wi->reads[--wi->nreads];
+	}
 }
 
 static void count_message(struct sim_wire *wi, uint32_t psn, uint32_t n, uint32_t flags)
@@ -218,6 +273,10 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 			 q->id, h->psn);
 	if (h->psn == wi->next && sim_is_reliable(q->type))
 		check_message(q, wi, h, flags);
+	if (h->psn == wi->next && sim_is_reliable(q->type))
+		check_dma_length(q, wi, h, flags, len);
+	if (sim_is_reliable(q->type))
+		check_credits(q, wi, h, flags);
 	if (!read && sim_is_reliable(q->type))
 		check_again(
 		    q, wi, h,
@@ -308,9 +367,11 @@ void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
 			wi->rnr_at = w->now;
 			wi->rnr_until = w->now + sim_rnr_ns(hdr.syndrome & 0x1f);
 		}
+		answered(wi, &hdr, flags);
 		return;
 	}
 	wi = wire_of(q);
+	q->peer->heard = true;
 	if (hdr.psn == wi->arrived || roce_psn_cmp(hdr.psn, wi->arrived) < 0) {
 		uint32_t end = roce_psn_add(hdr.psn, span(q, &hdr));
 

@@ -251,7 +251,10 @@ static struct sim_pkt *deliver_at(struct sim_world *w, struct sim_host *from,
 	return p;
 }
 
-/* The packet before its time, with other contents, from somebody who is not the peer */
+/*
+ * The packet before its time, with other contents, from somebody who is not the peer or
+ * not of its partition
+ */
 static void spoof(struct sim_world *w, struct sim_host *from, struct sim_host *to,
 		  const uint8_t *data, uint32_t len, uint64_t delay)
 {
@@ -259,7 +262,10 @@ static void spoof(struct sim_world *w, struct sim_host *from, struct sim_host *t
 
 	trace_pkt(w, from->id, to->id, "SPOOFED", data, len);
 	p->spoofed = true;
-	p->path.src.b[15] ^= 0x40;
+	if (sim_chance(&w->rng, 500))
+		p->path.src.b[15] ^= 0x40;
+	else
+		p->data[3] ^= (uint8_t)(1u << sim_below(&w->rng, 8)); /* P_Key */
 	p->data[len - 1] ^= 0x55;
 	if (sim_chance(&w->rng, 500))
 		p->data[11]++; /* PSN */
@@ -278,6 +284,11 @@ static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host
 		w->dropped_from = from;
 		/* who asked twice cannot tell a lost answer from an old one */
 		w->followed_at = w->resent ? UINT64_MAX : 0;
+		return;
+	}
+	if (w->swap_nr == w->pkts) {
+		trace_pkt(w, from->id, to->id, "LATE", data, len);
+		deliver_at(w, from, to, data, len, delay + sim_below(&w->rng, 450));
 		return;
 	}
 	if (w->dropped_at && !w->followed_at && from == w->dropped_from)
@@ -548,7 +559,7 @@ static void arrive(struct sim_world *w, struct sim_host *h, struct sim_pkt *p)
 	h->arrived++;
 	emu_hca_rx(h->hca, &rx);
 	/* packets come in batches: sometimes the HCA does not run after each */
-	if (sim_chance(&w->rng, 250))
+	if (sim_chance(&w->rng, w->swap_nr ? 900 : 250))
 		sim_at(w, w->now + sim_below(&w->rng, 500), rest, h, 0);
 	else
 		sim_host_work(h);
