@@ -154,13 +154,13 @@ enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c)
 /* --- states ----------------------------------------------------------------------- */
 
 /*
- * States in which the peer relies on us and has no timer that would tell it that we are
- * gone
+ * States in which the peer waits for us, or relies on us: it is to hear of our end. Its timers,
+ * where it has some, are of a minute and more.
  */
 static bool relied_on(enum emu_cm_state s)
 {
-	return s == EMU_CM_REP_SENT || s == EMU_CM_MRA_REP_RCVD || s == EMU_CM_REP_RCVD ||
-	       s == EMU_CM_MRA_REP_SENT || s == EMU_CM_ESTABLISHED;
+	return (s >= EMU_CM_REQ_SENT && s <= EMU_CM_DREQ_RCVD) ||
+	       s == EMU_CM_SIDR_REQ_RCVD;
 }
 
 void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state)
@@ -542,19 +542,24 @@ int emu_cm_established(struct emu_cm_conn *c)
 	return 0;
 }
 
+static struct cm_msg sidr_rep(const struct emu_cm_conn *c, enum cm_sidr_status status)
+{
+	return (struct cm_msg){
+	    .attr = CM_SIDR_REP,
+	    .local_id = c->remote_id, /* the request ID is the asker's */
+	    .tid = c->tid,
+	    .sidr_rep = {.status = (uint8_t)status, .service_id = c->service_id}};
+}
+
 int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32_t qpn,
 		       uint32_t qkey, const void *priv, uint32_t priv_len)
 {
-	struct cm_msg m = {.attr = CM_SIDR_REP,
-			   .sidr_rep = {.status = (uint8_t)status,
-					.qpn = qpn,
-					.service_id = c->service_id,
-					.qkey = qkey}};
+	struct cm_msg m = sidr_rep(c, status);
 
 	if (c->state != EMU_CM_SIDR_REQ_RCVD || copy_priv(&m, priv, priv_len))
 		return -EINVAL;
-	m.local_id = c->remote_id; /* the request ID is the asker's */
-	m.tid = c->tid;
+	m.sidr_rep.qpn = qpn;
+	m.sidr_rep.qkey = qkey;
 	cm_mad_build(c->mad, &m);
 	cm_send_again(c);
 	enter_answered(c);
@@ -600,6 +605,9 @@ static bool last_words(const struct emu_cm_conn *c, struct cm_msg *m)
 				     .remote_id = c->remote_id,
 				     .tid = c->tid};
 		return true;
+	case EMU_CM_SIDR_REQ_RCVD:
+		*m = sidr_rep(c, CM_SIDR_REJECT);
+		return true;
 	default:
 		return false;
 	}
@@ -610,7 +618,7 @@ bool emu_cm_farewell(const struct emu_cm_conn *c, struct net_path *path,
 {
 	struct cm_msg m;
 
-	if (!relied_on(c->state) || !last_words(c, &m))
+	if (!last_words(c, &m))
 		return false;
 	*path = c->path;
 	cm_mad_build(mad, &m);
@@ -632,7 +640,7 @@ void emu_cm_release(struct emu_cm_conn *c)
 	case EMU_CM_MRA_REQ_RCVD:
 		last_words(c, &m);
 		cm_send_once(c, &m);
-		cm_conn_free(c);
+		cm_become_idle(c);
 		break;
 	case EMU_CM_REP_SENT: /* the peer may have taken it for established */
 	case EMU_CM_MRA_REP_RCVD:

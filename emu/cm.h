@@ -212,7 +212,7 @@ int emu_cm_qp_attr(const struct emu_cm_conn *c, struct ibv_qp_attr *attr, int *m
 
 /*
  * emu_cm_farewell - what the peer of @c should be told when this process is gone, for
- * somebody else to send: a DREQ or a REJ. False: nothing, its own timers will do.
+ * somebody else to send: REJ, DREQ, DREP, SIDR_REP. False: it waits for nothing.
  */
 bool emu_cm_farewell(const struct emu_cm_conn *c, struct net_path *path,
 		     uint8_t mad[CM_MAD_LEN]);

@@ -79,7 +79,7 @@ static void conn_from_peer(struct emu_cm_conn *c, const struct cm_msg *m,
 	const struct cm_req *r = &m->req;
 
 	c->passive = true;
-	cm_set_state(c, EMU_CM_REQ_RCVD);
+	c->state = EMU_CM_REQ_RCVD; /* of no concern to anybody before it has an owner */
 	c->remote_id = m->local_id;
 	c->peer_guid_be = r->ca_guid_be;
 	c->remote_qpn = r->qpn;
@@ -152,8 +152,8 @@ static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
 
 	if ((c->state == EMU_CM_REQ_SENT || c->state == EMU_CM_MRA_REQ_RCVD) &&
 	    m->mra.answered == CM_ANSWERED_REQ) {
-		cm_set_state(c, EMU_CM_MRA_REQ_RCVD);
 		c->remote_id = m->local_id;
+		cm_set_state(c, EMU_CM_MRA_REQ_RCVD);
 	} else if ((c->state == EMU_CM_REP_SENT || c->state == EMU_CM_MRA_REP_RCVD) &&
 		   m->mra.answered == CM_ANSWERED_REP) {
 		cm_set_state(c, EMU_CM_MRA_REP_RCVD);
@@ -294,7 +294,7 @@ static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	if (!c)
 		return;
 	c->passive = true;
-	cm_set_state(c, EMU_CM_SIDR_REQ_RCVD);
+	c->state = EMU_CM_SIDR_REQ_RCVD;
 	c->qp_type = IBV_QPT_UD;
 	c->remote_id = m->local_id;
 	c->tid = m->tid;
@@ -303,14 +303,16 @@ static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	    (struct net_path){.src = path->dst, .dst = path->src, .tclass = path->tclass};
 	cm_conn_index_peer(c);
 	ret = cm->ops->request(cm->arg, port->dev, c, m, path);
-	if (!ret)
+	if (!ret) {
 		c->owned = true;
-	else if (ret == -ENOMEM)
+		cm_set_state(c, EMU_CM_SIDR_REQ_RCVD);
+	} else if (ret == -ENOMEM) {
 		cm_conn_free(c);
-	else
+	} else {
 		emu_cm_sidr_answer(c,
 				   ret == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT,
 				   0, 0, NULL, 0);
+	}
 }
 
 static void rx_sidr_rep(struct emu_cm *cm, const struct cm_msg *m)

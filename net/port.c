@@ -484,8 +484,10 @@ int net_port_poll(struct net_port *p, int budget)
 		budget -= port_lane_poll(p, budget);
 	if (budget < SOCKETS_MIN && p->lanes.rx)
 		budget = SOCKETS_MIN;
-	if (port_lane_sockets_due(p, p->rx_count))
+	if (port_lane_sockets_due(p, p->rx_count)) {
+		port_lane_drain(p);
 		p->lanes.sockets_due = p->be_ops->poll(p->be, budget, port_rx, p) > 0;
+	}
 	if (p->stats.rx_forwarded != forwarded)
 		port_tx_send(p);
 	run_impair(p);

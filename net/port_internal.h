@@ -106,7 +106,6 @@ struct port_lanes {
  * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end, or
  *		in @lane if that is not NULL
  * @data:	of that packet
- * @drop:	it will be lost
  * @flip:	bit of that packet to be flipped on its way, -1 for none
  * @too_large:	destination that was told to the owner last
  * @aside:	where the packet is written when it is to be impaired before it gets to
@@ -124,7 +123,6 @@ struct port_tx {
 	uint32_t len;
 	struct port_lane_tx *lane;
 	uint8_t *data;
-	bool drop;
 	int32_t flip;
 	struct net_ip too_large;
 	uint8_t *aside;
@@ -202,10 +200,11 @@ void port_rx_packet(struct port_rx *rx, uint8_t *data, uint32_t len);
 struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
 				    uint32_t qpn);
 /*
- * Room for a packet of @len bytes without ICRC; NULL: full, with *@drop: and nobody reads
+ * Room for a packet of @len bytes without ICRC; NULL: full. *@closed: and nobody reads, so that the
+ * lane was given up, and the packet takes the socket
  */
 uint8_t *port_lane_get(struct net_port *p, struct port_lane_tx *t, uint32_t len,
-		       bool *drop);
+		       bool *closed);
 /* It is written, with its ICRC. */
 void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port_route *r,
 		   uint32_t len);
@@ -215,6 +214,8 @@ int port_lane_flush(struct net_port *p);
 void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len);
 /* About @budget packets; how many */
 int port_lane_poll(struct net_port *p, int budget);
+/* Before the sockets are looked at: what lanes have that were given up */
+void port_lane_drain(struct net_port *p);
 /* Look at the sockets, too? @n: packets that came by lanes */
 bool port_lane_sockets_due(struct net_port *p, int n);
 /* Before sleeping on the sockets. False: there is something to read */

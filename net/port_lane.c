@@ -22,8 +22,12 @@
  *
  * A packet on a lane is the packet that would be on the wire, headers and ICRC, and passes
  * the same checks. When the lane is full, the sender's transmit path is, too, as long as
- * the receiver goes on reading; a receiver that does not read loses packets, as with a
- * socket buffer, so that it cannot hold up what is for others.
+ * the receiver goes on reading. A receiver that does not read (its process is stopped, or
+ * waits for a processor) cannot hold up what is for others: the sender closes the lane,
+ * says so in a datagram (the turn), and what follows waits in the receiver's socket, as much
+ * as that holds. So a lane loses nothing that the socket would have kept. A receiver that
+ * finds the turn, or a lane that was closed, reads the lane to its end before it reads the
+ * socket any further.
  *
  * A receiver that is about to sleep arms its lanes; who then publishes sends a datagram
  * that says nothing (a kick), and which wakes it. The request holds for one kick, and
@@ -42,13 +46,12 @@
 #include "net/lane.h"
 #include "net/port_internal.h"
 
-#define OFFER_AFTER 32		 /* packets */
-#define OFFERS_MAX  4		 /* to one process: it may have been busy */
-#define ANSWER_NS   250000000ull /* after that nobody will attach */
-#define PATIENCE_NS                                                                      \
-	8000000ull	    /* a full lane that is not read for so long loses packets */
-#define PUBLISH_BYTES 16384 /* the receiver begins while the sender goes on */
-#define CONSUME_PKTS  8	    /* how often the sender is told of room */
+#define OFFER_AFTER   32	   /* packets */
+#define OFFERS_MAX    4		   /* to one process: it may have been busy */
+#define ANSWER_NS     250000000ull /* after that nobody will attach */
+#define PATIENCE_NS   8000000ull /* a full lane that is not read for so long is given up */
+#define PUBLISH_BYTES 16384	 /* the receiver begins while the sender goes on */
+#define CONSUME_PKTS  8		 /* how often the sender is told of room */
 
 #define POLL_PKTS    8	 /* of one lane in one poll: acknowledges must not wait for all */
 #define LANES_MAX    256 /* that a process attaches to */
@@ -58,6 +61,7 @@
 #define CTL_LEN	  32
 #define CTL_OFFER 1
 #define CTL_KICK  2
+#define CTL_TURN  3
 
 enum lane_state {
 	LANE_COUNTING, /* not worth it yet */
@@ -306,10 +310,8 @@ struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
 	return t->state == LANE_OPEN ? t : NULL;
 }
 
-/*
- * No room. *@drop: the packet is lost, instead of being tried again, because nobody reads
- */
-static void found_full(struct net_port *p, struct port_lane_tx *t, bool *drop)
+/* No room. True: and nobody has read for long */
+static bool found_full(struct net_port *p, struct port_lane_tx *t)
 {
 	uint64_t progress = lane_progress(t->lane);
 
@@ -318,22 +320,37 @@ static void found_full(struct net_port *p, struct port_lane_tx *t, bool *drop)
 		t->stuck = progress;
 		t->since = p->now;
 	}
-	*drop = p->now - t->since > PATIENCE_NS;
-	p->lanes.full |= !*drop;
+	if (p->now - t->since > PATIENCE_NS)
+		return true;
+	p->lanes.full = true;
+	return false;
+}
+
+/* From here on by the socket, and by another lane when there is somebody to attach to it. */
+static void turn_to_socket(struct net_port *p, struct port_lane_tx *t)
+{
+	uint8_t ctl[CTL_LEN] = {PORT_LANE_MAGIC, CTL_TURN};
+
+	put_be32(ctl + 4, p->slot);
+	close_tx(p, t);
+	t->offers = 0;
+	send_ctl(p, t->addr, &t->dst, t->dport, ctl);
 }
 
 uint8_t *port_lane_get(struct net_port *p, struct port_lane_tx *t, uint32_t len,
-		       bool *drop)
+		       bool *closed)
 {
 	uint8_t *data = lane_reserve(t->lane, len + ROCE_ICRC_LEN);
 
-	*drop = false;
+	*closed = false;
 	if (data)
 		return data;
 	port_lane_flush(p);
 	data = lane_reserve(t->lane, len + ROCE_ICRC_LEN);
-	if (!data)
-		found_full(p, t, drop);
+	if (!data && found_full(p, t)) {
+		turn_to_socket(p, t);
+		*closed = true;
+	}
 	return data;
 }
 
@@ -412,21 +429,6 @@ static void attach(struct port_rx *rx, const uint8_t *ctl)
 	p->lanes.n_rx++;
 }
 
-void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len)
-{
-	struct net_port *p = rx->p;
-
-	/* from the process that it says, on this host: the kernel and the table know */
-	if (len != CTL_LEN || !hostaddr_has(&p->host, &rx->path.src) ||
-	    (data[1] == CTL_OFFER &&
-	     table_port(p->table, get_be32(data + 4), p->now) != rx->path.sport)) {
-		p->stats.rx_malformed++;
-		return;
-	}
-	if (data[1] == CTL_OFFER)
-		attach(rx, data);
-}
-
 /* What the sender sent by the socket, before it had the lane, comes first */
 static void settle(struct net_port *p, struct port_lane_rx *l)
 {
@@ -456,6 +458,64 @@ static int read_lane(struct port_lane_rx *l, int budget)
 	if (n % CONSUME_PKTS)
 		lane_consumed(l->lane);
 	return ret < 0 ? ret : n;
+}
+
+/*
+ * To its end: its sender has turned to the socket. No more than it can hold, whatever the sender
+ * goes on to write.
+ */
+static void drain_lane(struct net_port *p, struct port_lane_rx *l)
+{
+	int left = LANE_BYTES / 64, n = 1;
+
+	if (!l->settled)
+		settle(p, l);
+	for (; left > 0 && n > 0; left -= n)
+		n = read_lane(l, POLL_PKTS);
+}
+
+void port_lane_drain(struct net_port *p)
+{
+	struct port_lane_rx *l;
+
+	for (l = p->lanes.rx; l; l = l->next)
+		if (lane_has(l->lane) && lane_deserted(l->lane))
+			drain_lane(p, l);
+}
+
+/*
+ * The sender in @slot gave up its lane: what it sends now by the socket, and what follows this
+ * datagram there, comes after what is in the lane. What was before it has just been read.
+ */
+static void turn(struct net_port *p, unsigned int slot, const struct net_path *path)
+{
+	struct port_lane_rx *l;
+
+	for (l = p->lanes.rx; l; l = l->next) {
+		if (l->slot != slot || !lane_deserted(l->lane) ||
+		    !net_ip_eq(&l->rx.path.src, &path->src) ||
+		    !net_ip_eq(&l->rx.path.dst, &path->dst))
+			continue;
+		l->settled = true;
+		drain_lane(p, l);
+	}
+}
+
+void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len)
+{
+	struct net_port *p = rx->p;
+
+	/* from the process that it says, on this host: the kernel and the table know */
+	if (len != CTL_LEN || !hostaddr_has(&p->host, &rx->path.src) ||
+	    (data[1] != CTL_KICK &&
+	     table_port(p->table, get_be32(data + 4), p->now) != rx->path.sport)) {
+		p->stats.rx_malformed++;
+		return;
+	}
+	if (data[1] == CTL_OFFER)
+		attach(rx, data);
+	else if (data[1] == CTL_TURN)
+		turn(p, get_be32(data + 4), &rx->path);
 }
 
 /* The next poll begins with @first, which this one did not get to. */

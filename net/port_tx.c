@@ -345,19 +345,19 @@ uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t dq
 		    uint32_t len)
 {
 	struct port_tx *tx = &p->tx;
+	bool closed;
 
 	if (len < ROCE_BTH_LEN || len > NET_PKT_MAX)
 		return NULL;
 	tx->route = route_find(p, path);
 	tx->len = len;
-	tx->drop = false;
-	tx->data = NULL;
 	tx->lane = port_lane_find(p, tx->route, dqpn);
-	if (tx->lane)
-		tx->data = port_lane_get(p, tx->lane, len, &tx->drop);
-	if (tx->data || (tx->lane && !tx->drop))
-		return tx->data;
-	tx->lane = NULL;
+	if (tx->lane) {
+		tx->data = port_lane_get(p, tx->lane, len, &closed);
+		if (!closed)
+			return tx->data;
+		tx->lane = NULL;
+	}
 	if (!make_room(p, len + ROCE_ICRC_LEN))
 		return NULL;
 	tx->data = tx->aside ? tx->aside : tx->arena + tx->end;
@@ -378,7 +378,7 @@ void net_tx_put(struct net_port *p)
 
 	if (p->tx.lane) {
 		put_lane(p);
-	} else if (!p->tx.route->addr || p->tx.drop) {
+	} else if (!p->tx.route->addr) {
 		p->stats.tx_dropped++;
 	} else if (p->tx.aside) {
 		pkt = (struct impair_pkt){

@@ -624,7 +624,6 @@ START_TEST(somebody_else_says_farewell)
 	uint8_t mad[CM_MAD_LEN];
 	struct net_path path;
 
-	ck_assert(!emu_cm_farewell(c, &path, mad)); /* its peer has timers */
 	live(w, 100);
 	ck_assert(emu_cm_farewell(c, &path, mad));
 	ck_assert(net_ip_eq(&path.dst, &path_ab.dst));
@@ -634,6 +633,95 @@ START_TEST(somebody_else_says_farewell)
 	ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_DREQ_RCVD);
 	/* And if nothing comes but it is known that the process is gone: */
 	emu_cm_peer_gone(c);
+	ck_assert_uint_eq(a->disconnects, 1);
+	release_all(w);
+	world_free(w);
+}
+END_TEST
+
+/*
+ * What a process leaves behind in the state that it died in, given to its peer, ends the peer's
+ * wait at once.
+ */
+static void farewell_of(struct peer *dead, struct peer *peer)
+{
+	uint8_t mad[CM_MAD_LEN];
+	struct net_path path;
+
+	ck_assert(emu_cm_farewell(dead->conn[0], &path, mad));
+	emu_cm_rx(peer->cm, &peer->port, &path, mad, CM_MAD_LEN);
+}
+
+START_TEST(farewell_in_each_state)
+{
+	const struct emu_cm_req r = request(0);
+	struct world *w = world_new(1);
+	struct peer *a = &w->peer[0], *b = &w->peer[1];
+
+	switch (_i) {
+	case 0: /* who asked; the request was taken, with an MRA or without */
+	case 1:
+		b->answer = WAIT;
+		start(w, 1);
+		live(w, _i ? 300 : 20);
+		farewell_of(a, b);
+		ck_assert_uint_eq(b->rejects, 1);
+		break;
+	case 2: /* who was asked */
+	case 3:
+		b->answer = WAIT;
+		start(w, 1);
+		live(w, _i == 3 ? 300 : 20);
+		farewell_of(b, a);
+		ck_assert_uint_eq(a->rejects, 1);
+		ck_assert_uint_eq(a->last_reason, CM_REJ_CONSUMER);
+		break;
+	case 4: /* who was asked to end it, and has not agreed */
+		start(w, 1);
+		live(w, 100);
+		ck_assert_int_eq(emu_cm_disconnect(a->conn[0]), 0);
+		live(w, 20);
+		ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_DREQ_RCVD);
+		farewell_of(b, a);
+		ck_assert_uint_eq(a->disconnects, 1);
+		break;
+	case 5: /* who asked for the end, which got lost */
+		start(w, 1);
+		live(w, 100);
+		w->drop_attr = CM_DREQ;
+		w->drop_count = 1;
+		ck_assert_int_eq(emu_cm_disconnect(a->conn[0]), 0);
+		live(w, 20);
+		farewell_of(a, b);
+		ck_assert_uint_eq(b->disconnects, 1);
+		break;
+	case 6: /* who was asked for a datagram service */
+		b->answer = WAIT;
+		ck_assert_int_eq(
+		    emu_cm_sidr_ask(a->cm, &a->port, a, &r, &a->conn[a->n_conn++]), 0);
+		live(w, 20);
+		farewell_of(b, a);
+		ck_assert_uint_eq(a->sidr, 1);
+		ck_assert_uint_eq(a->last_reason, CM_SIDR_REJECT);
+		break;
+	}
+	release_all(w);
+	world_free(w);
+}
+END_TEST
+
+/* A peer that dies after it was asked for the end is as good as one that agrees. */
+START_TEST(peer_dies_with_a_dreq)
+{
+	struct world *w = world_new(1);
+	struct peer *a = &w->peer[0];
+
+	start(w, 1);
+	live(w, 100);
+	ck_assert_int_eq(emu_cm_disconnect(a->conn[0]), 0);
+	live(w, 20);
+	ck_assert_uint_eq(a->disconnects, 0);
+	emu_cm_peer_gone(a->conn[0]);
 	ck_assert_uint_eq(a->disconnects, 1);
 	release_all(w);
 	world_free(w);
@@ -857,6 +945,8 @@ int main(void)
 	tcase_add_test(t, slow_owner_sends_mra);
 	tcase_add_test(t, release_tells_the_peer);
 	tcase_add_test(t, somebody_else_says_farewell);
+	tcase_add_loop_test(t, farewell_in_each_state, 0, 7);
+	tcase_add_test(t, peer_dies_with_a_dreq);
 	tcase_add_test(t, peer_dies_before_it_is_established);
 	tcase_add_test(t, both_disconnect_at_once);
 	tcase_add_test(t, fresh_connection_is_not_stale);

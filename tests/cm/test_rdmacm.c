@@ -620,6 +620,73 @@ START_TEST(conflict_between_processes)
 }
 END_TEST
 
+/*
+ * enum death - when the passive process of death_of_a_server() is killed
+ * DIES_ASKED:	before it has answered the request
+ * DIES_UNREAD:	with a DISCONNECTED that it has not read
+ * DIES_READ:	when it has read it
+ */
+enum death { DIES_ASKED, DIES_UNREAD, DIES_READ, DEATHS };
+
+static void serve_and_die(enum death when, int say, int hear)
+{
+	struct side l = listener(RDMA_PS_TCP, "127.0.0.1", 1);
+	uint16_t port = rdma_get_src_port(l.id);
+	struct rdma_conn_param p = {.responder_resources = 1, .initiator_depth = 1};
+	struct rdma_cm_event *ev;
+	char c;
+
+	if (write(say, &port, sizeof(port)) < 0)
+		_exit(1);
+	ev = expect(l.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	if (when != DIES_ASKED) {
+		add_qp(ev->id);
+		ck_assert_int_eq(rdma_accept(ev->id, &p), 0);
+		rdma_ack_cm_event(ev);
+		expect_ack(l.ch, RDMA_CM_EVENT_ESTABLISHED);
+	}
+	if (when == DIES_READ)
+		expect(l.ch, RDMA_CM_EVENT_DISCONNECTED);
+	else if (read(hear, &c, 1) < 0)
+		_exit(1);
+	kill(getpid(), SIGKILL);
+}
+
+/* With the kernel's rdma_cm the identifiers of a process end with it, in whatever state. */
+START_TEST(death_of_a_server)
+{
+	int ready[2], go[2];
+	struct timespec t0, t1;
+	struct side a;
+	uint16_t port;
+	pid_t pid;
+
+	ck_assert(!pipe(ready) && !pipe(go));
+	pid = fork();
+	if (!pid)
+		serve_and_die((enum death)_i, ready[1], go[0]);
+	ck_assert_int_eq(read(ready[0], &port, sizeof(port)), sizeof(port));
+	a = caller(RDMA_PS_TCP, "127.0.0.1", port);
+	add_qp(a.id);
+	connect_with(&a, NULL, 0);
+	if (_i == DIES_ASKED) {
+		usleep(500000); /* so that it has asked for patience */
+	} else {
+		expect_ack(a.ch, RDMA_CM_EVENT_ESTABLISHED);
+		ck_assert_int_eq(rdma_disconnect(a.id), 0);
+		usleep(50000);
+	}
+	ck_assert_int_eq(write(go[1], "x", 1), 1);
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	expect_ack(a.ch, _i == DIES_ASKED ? RDMA_CM_EVENT_REJECTED
+					  : RDMA_CM_EVENT_DISCONNECTED);
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	ck_assert_int_lt(t1.tv_sec - t0.tv_sec, 5);
+	waitpid(pid, NULL, 0);
+	done(&a);
+}
+END_TEST
+
 /* In the child of the process with listener @l: what is the parent's is dead. */
 static void be_a_child(struct side *l)
 {
@@ -949,6 +1016,7 @@ int main(void)
 	tcase_add_test(t, afonly_parts_the_families);
 	tcase_add_test(t, port_spaces_are_apart);
 	tcase_add_test(t, conflict_between_processes);
+	tcase_add_loop_test(t, death_of_a_server, 0, DEATHS);
 	tcase_add_test(t, a_forked_child_begins_anew);
 	tcase_add_test(t, wildcard_serves_all);
 	tcase_add_test(t, one_address_is_not_another);

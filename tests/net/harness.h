@@ -29,6 +29,7 @@
  * struct h_node
  * @seen:	how often each number came
  * @rx:		packets; @last: the last one's
+ * @strict:	each number is to be the last one's successor
  * @noise:	packets may be anything: one in 65536 passes the ICRC's check
  */
 struct h_node {
@@ -37,7 +38,7 @@ struct h_node {
 	uint32_t base, count;
 	uint8_t *seen;
 	unsigned int rx, gsi, mcast;
-	bool noise;
+	bool strict, noise;
 	uint32_t last_number, last_len;
 	struct net_path last_path;
 	struct net_ip last_local;
@@ -136,6 +137,8 @@ static inline void h_rx(void *arg, const struct net_rx *pkt)
 	}
 	ck_assert_int_eq(roce_parse(pkt->data, pkt->len, &h, &payload, &len), 0);
 	ck_assert_uint_ge(len, 4);
+	if (n->strict)
+		ck_assert_uint_eq(get_be32(payload), n->last_number + 1);
 	n->last_number = get_be32(payload);
 	for (i = 4; i < len && payload[i] == h_pattern(n->last_number, i); i++)
 		;

@@ -12,6 +12,9 @@
  * - for peers on other hosts the message is kept in a file that `urxe run` sends from
  *   (will.h).
  *
+ * Both hold in every state in which one waits for the other, also that of who has sent a DREQ and
+ * waits for the DREP.
+ *
  * Only a slot that was seen alive can be found dead, so that a peer that is not of our
  * registry (another user, another host behind one address) is never taken for dead.
  */
@@ -58,7 +61,10 @@ void ucma_watch_abandon(struct ucma *u)
 		will_abandon(u->will);
 }
 
-/* Is the peer a process of this host, other than this one? Asked once in its life */
+/*
+ * Is the peer a process of this host, other than this one? Asked once, when its communication ID
+ * is known. Who asks for a datagram service leaves nothing behind that could be ended.
+ */
 static bool should_watch(struct ucma *u, struct emu_cm_conn *c)
 {
 	uint32_t slot = emu_cm_slot_of(emu_cm_remote_id(c));
@@ -66,7 +72,8 @@ static bool should_watch(struct ucma *u, struct emu_cm_conn *c)
 
 	ucma_addr_set_ip(&peer, net_ip_is_v4(emu_cm_peer(c)) ? AF_INET : AF_INET6,
 			 emu_cm_peer(c), 0);
-	return slot && slot != u->slot && ucma_addr_is_local(&peer) && is_alive(u, slot);
+	return slot && slot != u->slot && emu_cm_qp_type(c) != IBV_QPT_UD &&
+	       ucma_addr_is_local(&peer) && is_alive(u, slot);
 }
 
 static void watch(struct ucma *u, uint32_t *tag, bool on)
