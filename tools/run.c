@@ -143,13 +143,14 @@ static bool has_device(const struct options *o, const char *name)
  */
 static int choose_devices(struct options *o)
 {
+	bool chosen = o->n_devices;
 	int err = tree_devices(o);
 
 	if (err) {
 		usage_error("cannot list the network interfaces: %s", strerror(-err));
 		return EXIT_SETUP;
 	}
-	for (unsigned int i = 0; i < o->n_devices; i++)
+	for (unsigned int i = 0; chosen && i < o->n_devices; i++)
 		if (!if_nametoindex(o->device[i].ifname))
 			return usage_error(
 			    "device %s: there is no network interface '%s'",

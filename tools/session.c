@@ -8,6 +8,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "tools/tools.h"
+#include "tools/will_watch.h"
 #include "verbs/host/tree.h"
 #include "verbs/ucma/will.h"
 #include "verbs/ucma/will_file.h"
@@ -199,20 +201,45 @@ static bool session_in_use(const struct session *s)
 
 /* --- the end ---------------------------------------------------------------------- */
 
-/* Entries of the directory @dir that are @prefix and a process id */
-static void remove_numbered(int dir, const char *name, const char *prefix)
+static bool is_numbered(const char *name, const char *prefix)
 {
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	size_t n = strlen(prefix);
+
+	return !strncmp(name, prefix, n) && name[n] &&
+	       !name[n + strspn(name + n, "0123456789")];
+}
+
+/* Sockets that are called as a process id */
+static void remove_sockets(int dir)
+{
+	int fd = openat(dir, "stat", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (is_numbered(e->d_name, ""))
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	unlinkat(dir, "stat", AT_REMOVEDIR);
+}
+
+/*
+ * Remove wills, also those that nobody executed. What else is there? Most sessions have
+ * had no program that looked for a device.
+ */
+static void remove_wills(int dir, bool *others)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		const char *digits = e->d_name + n;
-
-		if (!strncmp(e->d_name, prefix, n) && *digits &&
-		    !digits[strspn(digits, "0123456789")])
-			unlinkat(dirfd(d), e->d_name, 0);
+		if (is_numbered(e->d_name, WILL_PREFIX) ||
+		    is_numbered(e->d_name, "." WILL_PREFIX))
+			unlinkat(dir, e->d_name, 0);
+		else if (*e->d_name != '.' && strcmp(e->d_name, "stat"))
+			*others = true;
 	}
 	if (d)
 		closedir(d);
@@ -224,14 +251,16 @@ static void remove_numbered(int dir, const char *name, const char *prefix)
  */
 bool session_remove(const struct session *s)
 {
-	will_execute(s->dir);
+	bool others = false;
+
 	fchmod(s->lock, 0700); /* whatever the program has made of it */
-	tree_remove(s->lock);
-	remove_numbered(s->lock, "stat", "");
-	unlinkat(s->lock, "stat", AT_REMOVEDIR);
-	remove_numbered(s->lock, ".", WILL_PREFIX);
-	remove_numbered(s->lock, ".", "." WILL_PREFIX);
-	unlinkat(s->lock, SESSION_LIBRARY, 0);
+	will_execute(s->dir);
+	remove_wills(s->lock, &others);
+	if (others) {
+		tree_remove(s->lock);
+		unlinkat(s->lock, SESSION_LIBRARY, 0);
+	}
+	remove_sockets(s->lock);
 	unlinkat(s->lock, MARK, 0);
 	return rmdir(s->dir) == 0 || errno != ENOTEMPTY;
 }
@@ -308,19 +337,36 @@ int session_create(struct session *s)
 
 /* --- descendants that outlive the program ----------------------------------------- */
 
+static void on_end(evutil_socket_t fd, short what, void *arg)
+{
+	unsigned int *left = arg;
+
+	(*left)--;
+}
+
+/* Until all have ended; @fds are closed */
+static void wait_for(struct event_base *base, const struct pollfd *fds, int n)
+{
+	unsigned int left = 0;
+
+	for (int i = 0; i < n; i++)
+		left += !event_base_once(base, fds[i].fd, EV_READ, on_end, &left, NULL);
+	while (left && event_base_loop(base, EVLOOP_ONCE) == 0)
+		;
+	for (int i = 0; i < n; i++)
+		close(fds[i].fd);
+}
+
 static void linger(const struct session *s)
 {
+	struct event_base *base = event_base_new();
+	struct will_watch *wills = base ? will_watch_start(base, s->dir) : NULL;
 	struct pollfd fds[LINGER_MAX];
 	int n;
 
-	while ((n = find_users(s, fds)) > 0) {
-		/* One at a time: a process that has ended stays readable. */
-		for (int i = 0; i < n; i++) {
-			while (poll(&fds[i], 1, WILL_MS) <= 0)
-				will_execute(s->dir);
-			close(fds[i].fd);
-		}
-	}
+	while (wills && (n = find_users(s, fds)) > 0)
+		wait_for(base, fds, n);
+	will_watch_stop(wills);
 	session_remove(s);
 }
 

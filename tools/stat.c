@@ -6,10 +6,11 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <json.h>
-#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -263,25 +264,58 @@ static void look(struct query *q)
 
 /* --- the command ------------------------------------------------------------------ */
 
+/*
+ * struct watch - `urxe stat --watch`: a look at each tick, and when the terminal's size
+ * changes
+ * @failed:	the output takes no more
+ */
+struct watch {
+	struct query *q;
+	struct event_base *base;
+	bool terminal;
+	bool failed;
+};
+
+static void look_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct watch *w = arg;
+
+	if (w->terminal)
+		fputs("\033[H\033[J", stdout); /* home, clear (ECMA-48) */
+	look(w->q);
+	if (!w->q->found && !w->q->json)
+		puts("no process has an emulated device open");
+	if (!w->terminal && !w->q->json)
+		puts("");
+	w->failed = fflush(stdout) != 0;
+	if (w->failed)
+		event_base_loopbreak(w->base);
+}
+
 static int watch(struct query *q)
 {
-	const struct timespec pause = {
+	const struct timeval period = {
 	    .tv_sec = (time_t)q->watch,
-	    .tv_nsec = (long)((q->watch - (double)(time_t)q->watch) * 1e9)};
-	bool terminal = isatty(STDOUT_FILENO);
+	    .tv_usec = (suseconds_t)((q->watch - (double)(time_t)q->watch) * 1e6)};
+	struct watch w = {.q = q, .terminal = isatty(STDOUT_FILENO)};
+	struct event *tick = NULL, *resized = NULL;
 
-	for (;;) {
-		if (terminal)
-			fputs("\033[H\033[J", stdout); /* home, clear (ECMA-48) */
-		look(q);
-		if (!q->found && !q->json)
-			puts("no process has an emulated device open");
-		if (!terminal && !q->json)
-			puts("");
-		if (fflush(stdout))
-			return EXIT_SETUP;
-		nanosleep(&pause, NULL);
+	w.base = event_base_new();
+	if (w.base) {
+		tick = event_new(w.base, -1, EV_PERSIST, look_again, &w);
+		resized = evsignal_new(w.base, SIGWINCH, look_again, &w);
 	}
+	if (!tick || !resized || event_add(tick, &period) ||
+	    (w.terminal && event_add(resized, NULL))) {
+		usage_error("cannot wait: %s", strerror(errno));
+		return EXIT_SETUP;
+	}
+	event_active(tick, EV_TIMEOUT, 0);
+	event_base_dispatch(w.base);
+	event_free(tick);
+	event_free(resized);
+	event_base_free(w.base);
+	return w.failed ? EXIT_SETUP : 0;
 }
 
 static bool parse_seconds(const char *s, double *out)

@@ -4,7 +4,8 @@
  * Theory of operation
  *
  * To a shell, `urxe run CMD` must look like CMD. All signals that people send are blocked
- * here and taken one at a time by sigtimedwait(2):
+ * here and taken one at a time from a signalfd(2) in the loop of libevent, whose own
+ * signal events do not tell who sent one:
  *
  *   from kill(2)		passed on to the program
  *   from the terminal		dropped: the kernel has sent it to the whole process group
@@ -13,23 +14,24 @@
  *				shell gets its prompt back; SIGCONT continues both
  *
  * Programs below the program may die, too, without anybody being told. What they left to
- * be sent to their peers (verbs/ucma/will.h) is looked for now and then.
+ * be sent to their peers is will_watch.c's. While nothing happens nothing wakes up.
  *
  * Descendants that outlive the program come to this process (PR_SET_CHILD_SUBREAPER), so
  * that it can see at the end, at no cost, whether there are any. It does not wait for
  * them.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/tools.h"
-#include "verbs/ucma/will.h"
+#include "tools/will_watch.h"
 
 static const int passed_on[] = {SIGINT,	 SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
@@ -42,12 +44,13 @@ static void signal_set(sigset_t *set)
 		sigaddset(set, passed_on[i]);
 }
 
-/* In the child; the errno of the failure goes through @report. */
+/*
+ * In the child of vfork(2), which has the parent's memory until it executes the program; the
+ * errno of the failure goes to *@err.
+ */
 static void start(char **argv, const sigset_t *mask, const struct sigaction *chld,
-		  pid_t parent, int report)
+		  pid_t parent, volatile int *err)
 {
-	int err;
-
 	/* Who kills urxe means the program. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -55,9 +58,7 @@ static void start(char **argv, const sigset_t *mask, const struct sigaction *chl
 	sigaction(SIGCHLD, chld, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
-	err = errno;
-	if (write(report, &err, sizeof(err)) != sizeof(err))
-		_exit(EXIT_SETUP);
+	*err = errno;
 	_exit(0);
 }
 
@@ -100,22 +101,59 @@ static bool reap(pid_t child, int *status)
 	return false;
 }
 
-static int wait_for(pid_t child, const sigset_t *set, const char *dir)
+/*
+ * struct loop - what waits for the program
+ * @signals:	readable when one of the blocked signals is pending
+ * @status:	of the program, when it has ended
+ */
+struct loop {
+	struct event_base *base;
+	int signals;
+	struct event *on_signals;
+	struct will_watch *wills;
+	pid_t child;
+	int status;
+};
+
+static void take_signals(evutil_socket_t fd, short what, void *arg)
 {
-	const struct timespec will_time = {.tv_sec = WILL_MS / 1000};
-	int status = 0;
+	struct loop *l = arg;
+	struct signalfd_siginfo info;
 
-	while (!reap(child, &status)) {
-		siginfo_t info;
-		int sig = sigtimedwait(set, &info, &will_time);
+	while (read((int)fd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo != SIGCHLD && info.ssi_code <= 0 &&
+		    (pid_t)info.ssi_pid != l->child)
+			kill(l->child, (int)info.ssi_signo);
+	if (reap(l->child, &l->status))
+		event_base_loopbreak(l->base);
+}
 
-		if (sig < 0)
-			will_execute(dir);
-		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0 &&
-		    info.si_pid != child)
-			kill(child, sig);
-	}
-	return status;
+static void loop_end(struct loop *l)
+{
+	will_watch_stop(l->wills);
+	if (l->on_signals)
+		event_free(l->on_signals);
+	if (l->base)
+		event_base_free(l->base);
+	if (l->signals >= 0)
+		close(l->signals);
+}
+
+/* Before the program starts, so that nothing can fail afterwards. 0 or -errno */
+static int loop_begin(struct loop *l, const sigset_t *set, const char *dir)
+{
+	l->signals = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (l->signals < 0)
+		return -errno;
+	errno = ENOMEM; /* libevent does not always tell */
+	l->base = event_base_new();
+	if (l->base)
+		l->on_signals =
+		    event_new(l->base, l->signals, EV_READ | EV_PERSIST, take_signals, l);
+	if (!l->on_signals || event_add(l->on_signals, NULL))
+		return -errno;
+	l->wills = will_watch_start(l->base, dir);
+	return l->wills ? 0 : -ENOMEM;
 }
 
 /* Descendants that ended are reaped; is one still running? */
@@ -136,42 +174,47 @@ void supervise_block(sigset_t *mask)
 	sigprocmask(SIG_BLOCK, &set, mask);
 }
 
-int supervise(char **argv, const char *dir, const sigset_t *mask, int *sig,
-	      bool *leftover)
+/* The program as a child; the errno of a failed execution goes to *@err. -errno, or 0 */
+static int start_program(struct loop *l, char **argv, const sigset_t *mask,
+			 volatile int *err)
 {
 	const struct sigaction dfl = {.sa_handler = SIG_DFL};
 	struct sigaction chld;
-	sigset_t set;
-	int fds[2], err = 0, status;
-	pid_t child, self = getpid();
-	ssize_t n;
+	pid_t self = getpid();
 
-	if (pipe2(fds, O_CLOEXEC)) {
-		usage_error("pipe: %s", strerror(errno));
-		return EXIT_SETUP;
-	}
-	signal_set(&set);
 	sigaction(SIGCHLD, &dfl, &chld);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	child = fork();
-	if (child < 0) {
-		usage_error("fork: %s", strerror(errno));
+	l->child = vfork();
+	if (!l->child)
+		start(argv, mask, &chld, self, err);
+	return l->child < 0 ? -errno : 0;
+}
+
+int supervise(char **argv, const char *dir, const sigset_t *mask, int *sig,
+	      bool *leftover)
+{
+	struct loop l = {.signals = -1};
+	volatile int err = 0; /* written by the child */
+	sigset_t set;
+	int ret;
+
+	signal_set(&set);
+	ret = loop_begin(&l, &set, dir);
+	if (!ret)
+		ret = start_program(&l, argv, mask, &err);
+	if (ret) {
+		usage_error("cannot start a program: %s", strerror(-ret));
+		loop_end(&l);
 		return EXIT_SETUP;
 	}
-	if (!child)
-		start(argv, mask, &chld, self, fds[1]);
-	close(fds[1]);
-	do
-		n = read(fds[0], &err, sizeof(err));
-	while (n < 0 && errno == EINTR);
-	close(fds[0]);
-	status = wait_for(child, &set, dir);
+	event_base_dispatch(l.base);
+	loop_end(&l);
 	*leftover = any_left();
-	if (n == sizeof(err))
+	if (err)
 		return start_failure(argv[0], err);
-	if (WIFSIGNALED(status)) {
-		*sig = WTERMSIG(status);
+	if (WIFSIGNALED(l.status)) {
+		*sig = WTERMSIG(l.status);
 		return 128 + *sig;
 	}
-	return WEXITSTATUS(status);
+	return WEXITSTATUS(l.status);
 }

@@ -44,7 +44,7 @@ struct session {
 	int lock;
 };
 
-/* How often to look whether a program of a session died and left a will */
+/* How often to look, where nothing tells it, whether a program died and left a will */
 #define WILL_MS 1000
 
 #define SESSION_PREFIX	"urxe-session."

@@ -166,32 +166,58 @@ static void default_route(char name[IF_NAMESIZE])
 		fclose(f);
 }
 
-static bool wanted(const char *ifname)
+/* Up, with an address of those in @list? Each start of a program pays for it. */
+static bool wanted(int sock, const struct ifaddrs *list, const char *ifname)
 {
-	struct netdev_info info;
+	struct ifreq req = {0};
+	struct net_ip ip;
 
-	return netdev_read(ifname, &info) == 0 && info.up && info.n_ips;
+	strncpy(req.ifr_name, ifname, IF_NAMESIZE - 1);
+	if (ioctl(sock, SIOCGIFFLAGS, &req) || !(req.ifr_flags & IFF_UP) ||
+	    !has_carrier(sock, ifname, req.ifr_flags))
+		return false;
+	for (; list; list = list->ifa_next)
+		if (list->ifa_addr && name_matches(list->ifa_name, ifname) &&
+		    sockaddr_to_ip(list->ifa_addr, &ip))
+			return true;
+	return false;
+}
+
+static unsigned int list_wanted(int sock, const struct ifaddrs *addrs,
+				const struct if_nameindex *all,
+				char (*names)[IF_NAMESIZE], unsigned int max)
+{
+	char first[IF_NAMESIZE];
+	unsigned int n = 0;
+
+	if (n < max && wanted(sock, addrs, "lo"))
+		strcpy(names[n++], "lo");
+	default_route(first);
+	if (first[0] && strcmp(first, "lo") && n < max && wanted(sock, addrs, first))
+		strcpy(names[n++], first);
+	for (; all->if_name && n < max; all++)
+		if (strcmp(all->if_name, "lo") && strcmp(all->if_name, first) &&
+		    wanted(sock, addrs, all->if_name))
+			strncpy(names[n++], all->if_name, IF_NAMESIZE);
+	return n;
 }
 
 int netdev_list(char (*names)[IF_NAMESIZE], unsigned int max)
 {
 	struct if_nameindex *all = if_nameindex();
-	char first[IF_NAMESIZE];
-	unsigned int n = 0;
+	struct ifaddrs *addrs = NULL;
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret;
 
-	if (!all)
-		return -errno;
-	if (n < max && wanted("lo"))
-		strcpy(names[n++], "lo");
-	default_route(first);
-	if (first[0] && strcmp(first, "lo") && n < max && wanted(first))
-		strcpy(names[n++], first);
-	for (struct if_nameindex *i = all; i->if_name && n < max; i++)
-		if (strcmp(i->if_name, "lo") && strcmp(i->if_name, first) &&
-		    wanted(i->if_name))
-			strncpy(names[n++], i->if_name, IF_NAMESIZE);
-	if_freenameindex(all);
-	return (int)n;
+	if (!all || sock < 0 || getifaddrs(&addrs))
+		ret = -errno;
+	else
+		ret = (int)list_wanted(sock, addrs, all, names, max);
+	freeifaddrs(addrs);
+	if (all)
+		if_freenameindex(all);
+	if (sock >= 0)
+		close(sock);
+	return ret;
 }
 
 /* FNV-1a, 64 bit */

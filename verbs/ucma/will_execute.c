@@ -106,6 +106,21 @@ static unsigned int send_all(int fd)
 	return sent;
 }
 
+/*
+ * Looked at without being opened for writing: who waits for the files of wills to be closed
+ * by their owners must not be told of us.
+ */
+static bool is_owned(int dirfd, const char *name)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_len = 1};
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool owned = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+
+	if (fd >= 0)
+		close(fd);
+	return owned;
+}
+
 /* Execute one file if its owner is dead. True if he is. */
 static bool execute(int dirfd, const char *name)
 {
@@ -137,7 +152,8 @@ unsigned int will_execute(const char *dir)
 	if (!d)
 		return 0;
 	while ((de = readdir(d))) {
-		if (!strncmp(de->d_name, WILL_PREFIX, strlen(WILL_PREFIX)))
+		if (!strncmp(de->d_name, WILL_PREFIX, strlen(WILL_PREFIX)) &&
+		    !is_owned(dirfd(d), de->d_name))
 			n += execute(dirfd(d), de->d_name);
 	}
 	closedir(d);
