@@ -86,7 +86,7 @@ static void unlock_registry(struct table *t)
  */
 static int size_file(struct table *t)
 {
-	size_t size;
+	size_t size = 0;
 	int ret = table_file_check(t->fd, &size);
 
 	if (ret || size == sizeof(struct shared))

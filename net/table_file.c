@@ -118,7 +118,7 @@ int table_file_check(int fd, size_t *size)
 static int open_table(const char *dir, const char *name, size_t size)
 {
 	char path[PATH_MAX];
-	size_t len;
+	size_t len = 0;
 	int fd;
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
@@ -246,7 +246,7 @@ static void remove_unused(int dir, const char *name, unsigned int used)
 	struct flock any = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = used};
 	int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	uint32_t magic;
-	size_t size;
+	size_t size = 0;
 
 	if (fd < 0)
 		return;

@@ -9,11 +9,13 @@
 #include "tools/tools.h"
 
 /*
- * In the build tree beside the directory of this program, installed below the same prefix
+ * In the build tree beside the directory of this program; installed below the same prefix,
+ * which may have been moved, or packed for another distribution; at last where it was to
+ * be installed.
  */
-static const char *const places[] = {"%s/../verbs/liburxe.so",
-				     "%s/../" URXE_LIBDIR "/liburxe.so",
-				     URXE_PREFIX "/" URXE_LIBDIR "/liburxe.so"};
+static const char *const places[] = {
+    "%s/../verbs/liburxe.so", "%s/../" URXE_LIBDIR "/liburxe.so", "%s/../lib/liburxe.so",
+    "%s/../lib64/liburxe.so", URXE_PREFIX "/" URXE_LIBDIR "/liburxe.so"};
 
 int preload_path(char path[PATH_MAX])
 {

@@ -48,7 +48,10 @@ static void print_help(FILE *out)
 	      "  urxe help COMMAND   options of a command\n"
 	      "  urxe --version\n"
 	      "\n"
-	      "Example: urxe run --stats ibv_rc_pingpong -o\n",
+	      "Example, a server, which waits for its client, and the client:\n"
+	      "\n"
+	      "  urxe run --stats -- sh -c 'ibv_rc_pingpong -g 0 -o & sleep 1;\n"
+	      "      ibv_rc_pingpong -g 0 -o 127.0.0.1'\n",
 	      out);
 }
 

@@ -60,6 +60,23 @@ apt_get() {
 	return $rc
 }
 
+# build_shown DIR - ninja; on a terminal one line shows how far it is
+build_shown() {
+	local line rc
+	if ! [ -t 2 ]; then
+		log "Building in $1 ..."
+		ninja -C "$1" >"$1/ninja.log" 2>&1
+		return
+	fi
+	ninja -C "$1" 2>&1 | while IFS= read -r line; do
+		printf '%s\n' "$line" >&3
+		[[ $line != \[* ]] || printf '\rBuilding %s ' "${line%%]*}]" >&2
+	done 3>"$1/ninja.log"
+	rc=${PIPESTATUS[0]}
+	printf '\r\033[K' >&2
+	return "$rc"
+}
+
 # build_in DIR [meson option...] - configure once, then build
 build_in() {
 	local dir=$1
@@ -71,7 +88,7 @@ build_in() {
 			die "configuration failed"
 		}
 	fi
-	ninja -C "$dir" >"$dir/ninja.log" 2>&1 || {
+	build_shown "$dir" || {
 		tail -n 60 "$dir/ninja.log" >&2
 		die "the build failed; all of its output is in $dir/ninja.log"
 	}
