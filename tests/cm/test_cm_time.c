@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "emu/cm.h"
+#include "emu/cm_conn.h"
 #include "emu/cm_mad.h"
 #include "tests/check_main.h"
 
@@ -529,6 +530,54 @@ START_TEST(a_req_for_a_transport_that_there_is_not_is_refused)
 }
 END_TEST
 
+/* --- the connections themselves --------------------------------------------------- */
+
+/* All of the 2^22 IDs of a process come by, but for the one that is in use */
+START_TEST(an_id_in_use_is_not_given_again)
+{
+	struct emu_cm_conn *held = cm_conn_new(cm, &port), *c;
+
+	for (uint32_t i = 0; i < 2u << EMU_CM_ID_BITS; i++) {
+		c = cm_conn_new(cm, &port);
+		if (!c || c->local_id == held->local_id || !c->local_id)
+			ck_abort_msg("ID %#x is given again", held->local_id);
+		cm_conn_free(c);
+	}
+	cm_conn_free(held);
+}
+END_TEST
+
+/* Whatever comes and goes: the next deadline is the earliest */
+START_TEST(the_earliest_deadline_comes_first)
+{
+	struct emu_cm_conn *c[100] = {0};
+	uint64_t earliest;
+
+	srand(1);
+	for (unsigned int i = 0; i < 20000; i++) {
+		unsigned int k = (unsigned int)rand() % 100;
+
+		if (c[k] && rand() % 2) {
+			cm_conn_free(c[k]);
+			c[k] = NULL;
+		} else {
+			c[k] = c[k] ? c[k] : cm_conn_new(cm, &port);
+			cm_conn_arm(c[k], rand() % 5 ? (uint64_t)rand() % 1000
+						     : EMU_CM_NO_DEADLINE);
+		}
+		earliest = EMU_CM_NO_DEADLINE;
+		for (k = 0; k < 100; k++) {
+			if (c[k] && c[k]->deadline < earliest)
+				earliest = c[k]->deadline;
+		}
+		if (earliest == EMU_CM_NO_DEADLINE
+			? cm_conn_first(cm) != NULL
+			: cm_conn_first(cm)->deadline != earliest)
+			ck_abort_msg("step %u: another deadline comes first", i);
+	}
+}
+END_TEST
+
 static TCase *back_off(void)
 {
 	TCase *t = tcase_create("back-off");
@@ -560,6 +609,9 @@ int main(void)
 	tcase_add_test(t, a_rep_again_gets_the_rtu_again);
 	tcase_add_test(t, a_rep_for_an_unknown_id_of_ours_is_refused);
 	tcase_add_test(t, a_req_for_a_transport_that_there_is_not_is_refused);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, an_id_in_use_is_not_given_again);
+	tcase_add_test(t, the_earliest_deadline_comes_first);
 	suite_add_tcase(s, back_off());
 	suite_add_tcase(s, t);
 	return check_main(s);

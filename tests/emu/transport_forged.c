@@ -586,6 +586,51 @@ START_TEST(draining_ends_with_an_error_or_reset)
 }
 END_TEST
 
+/* 11.2.5.2: who says in which state the QP is must be right */
+START_TEST(a_wrong_current_state_is_refused)
+{
+	struct ibv_qp_attr at = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
+
+	env_connect((struct env_qp){0});
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_STATE | IBV_QP_CUR_STATE),
+			 -EINVAL);
+	at.cur_qp_state = IBV_QPS_RTS;
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_STATE | IBV_QP_CUR_STATE),
+			 0);
+}
+END_TEST
+
+/* Before RTS a doorbell is refused, and what was posted is not sent later */
+START_TEST(what_is_posted_before_rts_is_dropped)
+{
+	static const enum ibv_qp_state before[] = {IBV_QPS_RESET, IBV_QPS_INIT,
+						   IBV_QPS_RTR};
+	struct ibv_qp_attr at = {.sq_psn = 5};
+	struct rxe_send_wqe *w;
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD, .sig_all = true});
+	env_modify(&env.a, IBV_QPS_RESET);
+	for (int i = 1; i <= _i; i++) {
+		at.qp_state = before[i];
+		at.port_num = 1;
+		ck_assert_int_eq(
+		    emu_qp_modify(
+			env.a.qp, &at,
+			IBV_QP_STATE |
+			    (i == 1 ? IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY : 0)),
+		    0);
+	}
+	w = env_slot(&env.a);
+	w->wr.opcode = IBV_WR_SEND;
+	env.a.qp->sq.buf->producer_index =
+	    (env.a.qp->sq.buf->producer_index + 1) & ring_mask(&env.a.qp->sq);
+	ck_assert_int_eq(emu_qp_doorbell(env.a.qp), -EINVAL);
+	ck_assert_uint_eq(ring_count_from(&env.a.qp->sq, env.a.qp->sq.local), 0);
+	env_run(MS);
+	env_expect_none(env.a.scq);
+}
+END_TEST
+
 static TCase *responses(void)
 {
 	TCase *tc = tcase_create("responses");
@@ -634,6 +679,8 @@ int main(void)
 	tcase_add_test(states, reset_drops_the_completions_of_both_queues);
 	tcase_add_test(states, sq_draining_is_told_while_it_drains);
 	tcase_add_loop_test(states, draining_ends_with_an_error_or_reset, 0, 2);
+	tcase_add_test(states, a_wrong_current_state_is_refused);
+	tcase_add_loop_test(states, what_is_posted_before_rts_is_dropped, 0, 3);
 	suite_add_tcase(s, responses());
 	suite_add_tcase(s, requests());
 	suite_add_tcase(s, states);
