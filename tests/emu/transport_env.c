@@ -337,7 +337,7 @@ static void make_qp(struct side *s, const struct env_qp *how)
 	    .srq = how->srq ? s->srq : NULL,
 	    .cap = {.max_send_wr = how->max_wr ? how->max_wr : 256,
 		    .max_recv_wr = 256,
-		    .max_send_sge = SLOT_SGES,
+		    .max_send_sge = how->max_sge ? how->max_sge : SLOT_SGES,
 		    .max_recv_sge = 4,
 		    .max_inline_data = 128},
 	    .sq_sig_all = how->sig_all,

@@ -75,6 +75,7 @@ struct env_qp {
 	bool no_retry, no_rnr_retry, srq, sig_all;
 	uint32_t access;
 	uint32_t max_wr;
+	uint32_t max_sge;
 };
 
 void env_setup(void);

@@ -15,6 +15,8 @@
 struct wrong {
 	uint8_t src, dst; /* last byte of the addresses is changed */
 	uint16_t pkey;
+	uint32_t cut; /* bytes that are missing at the end */
+	bool still;   /* do not let the HCA run */
 };
 
 static void inject(struct side *to, struct roce_hdr h, uint32_t payload, struct wrong how)
@@ -32,9 +34,10 @@ static void inject(struct side *to, struct roce_hdr h, uint32_t payload, struct 
 	path.dst.b[15] ^= how.dst;
 	memset(data, 0xee, sizeof(data));
 	hdr_len = roce_build(data, &h);
-	rx.len = hdr_len + payload + h.pad;
+	rx.len = hdr_len + payload + h.pad - how.cut;
 	emu_hca_rx(to->hca, &rx);
-	env_run(0);
+	if (!how.still)
+		env_run(0);
 }
 
 /* A response to @a, @n packets behind the first one that it sent */
@@ -52,10 +55,16 @@ static int lost(struct side *from, const struct roce_hdr *h, uint8_t *data, uint
 	return from == &env.a ? 0 : 1;
 }
 
+static void alone_with(uint8_t timeout, enum ibv_mtu mtu)
+{
+	env_connect(
+	    (struct env_qp){.psn = PSN, .timeout = timeout, .mtu = mtu, .sig_all = true});
+	env.filter = lost;
+}
+
 static void alone(void)
 {
-	env_connect((struct env_qp){.psn = PSN, .timeout = 20, .sig_all = true});
-	env.filter = lost;
+	alone_with(20, IBV_MTU_1024);
 }
 
 static void post(int op, uint64_t id, uint32_t len)
@@ -240,7 +249,8 @@ START_TEST(a_modify_in_the_wait_after_an_rnr_nak_changes_nothing)
 {
 	struct ibv_qp_attr at = {.qp_access_flags = IBV_ACCESS_REMOTE_READ};
 
-	alone();
+	/* the ACK timeout, 4.2 ms, is not running in the wait */
+	alone_with(10, IBV_MTU_1024);
 	post(IBV_WR_SEND, 1, 8);
 	answer(ROCE_ACK, ROCE_AETH_RNR | 20, 0, 0); /* 10.24 ms */
 	env_run(5 * MS);
@@ -252,6 +262,29 @@ START_TEST(a_modify_in_the_wait_after_an_rnr_nak_changes_nothing)
 	ck_assert_uint_eq(env.a.sent[ROCE_SEND_ONLY], 2);
 	answer(ROCE_ACK, 0x1f, 0, 0);
 	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* After a loss half as much is under way, and then one packet more for each window */
+START_TEST(a_loss_halves_the_window_and_it_grows_again)
+{
+	uint32_t i, sent;
+
+	alone_with(20, IBV_MTU_4096); /* a window of 64 packets */
+	for (i = 0; i < 200; i++)
+		env_post(&env.a,
+			 (struct env_wr){.id = i, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	env_run(0);
+	sent = env.a.sent[ROCE_WRITE_ONLY];
+	ck_assert_uint_eq(sent, 64);
+	answer(ROCE_ACK, ROCE_AETH_NAK | ROCE_NAK_PSN, 0, 0);
+	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY] - sent, 32);
+	sent = env.a.sent[ROCE_WRITE_ONLY];
+	answer(ROCE_ACK, 0x1f, 31, 0);
+	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY] - sent, 33);
+	sent = env.a.sent[ROCE_WRITE_ONLY];
+	answer(ROCE_ACK, 0x1f, 31 + 33, 0);
+	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY] - sent, 34);
 }
 END_TEST
 
@@ -350,6 +383,162 @@ START_TEST(a_duplicate_read_that_asks_for_more_is_dropped)
 }
 END_TEST
 
+/* Nothing that is behind a READ is part of it, not even where it would be empty */
+START_TEST(a_duplicate_behind_a_read_is_not_of_it)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	inject(&env.b, request(ROCE_READ_REQ, 0, 2048), 0, (struct wrong){0});
+	inject(&env.b, request(ROCE_WRITE_ONLY, 2, 8), 8, (struct wrong){0});
+	env.filter = watch;
+	memset(&seen, 0, sizeof(seen));
+	h = request(ROCE_READ_REQ, 2, 0);
+	h.va += 2048;
+	inject(&env.b, h, 0, (struct wrong){0});
+	ck_assert_uint_eq(seen.n, 0);
+}
+END_TEST
+
+static int not_ready(const uint8_t *addr, size_t len, bool write, struct odp_access *acc)
+{
+	acc->model = ODP_FAULT_RNR;
+	acc->ready_at = acc->now + MS;
+	return -EAGAIN;
+}
+
+/* With READs of 2^23 packets the PSNs come around: the newest request has them */
+START_TEST(a_duplicate_is_that_of_the_newest_request_with_its_psn)
+{
+	int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+	uint64_t b = (uintptr_t)env.b.buf;
+	struct emu_mr *mr;
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN, .mtu = IBV_MTU_256, .rd_atomic = 4});
+	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, 1ull << 31, b, all, &mr), 0);
+	env.fold = 65536;
+	env.memory = not_ready;
+	for (uint32_t i = 0; i < 2; i++) {
+		h = request(ROCE_READ_REQ, i << 23, 1u << 31);
+		h.rkey = emu_mr_rkey(mr);
+		inject(&env.b, h, 0, (struct wrong){.still = true});
+	}
+	h = request(ROCE_READ_REQ, 0, 8);
+	inject(&env.b, h, 0, (struct wrong){.still = true});
+	emu_hca_run(env.b.hca); /* none of the three is answered */
+	env.memory = NULL;
+	env.filter = watch;
+	memset(&seen, 0, sizeof(seen));
+	inject(&env.b, h, 0, (struct wrong){0});
+	ck_assert_uint_ge(seen.n, 1);
+	ck_assert_uint_eq(seen.psn[seen.n - 1], PSN);
+	ck_assert_int_eq(seen.op[seen.n - 1], ROCE_READ_RESP_ONLY);
+	ck_assert_int_eq(emu_mr_dereg(mr), 0);
+}
+END_TEST
+
+/* Requests of which a detail is wrong */
+START_TEST(a_request_with_a_wrong_detail_is_refused)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	h = request(ROCE_WRITE_FIRST, 0, 1024);
+	if (_i == 1) {
+		h = request(ROCE_FLUSH, 0, 8);
+		h.flush_type = 1;
+		h.flush_level = 2; /* there are two: range and region */
+	}
+	/* the first packet has all bytes, but it is not the last */
+	inject(&env.b, h, _i ? 0 : 1024, (struct wrong){0});
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_ERR);
+	ck_assert(env_event(&env.b, IBV_EVENT_QP_REQ_ERR));
+}
+END_TEST
+
+/* All eight bytes of an atomic must be in the region */
+START_TEST(an_atomic_over_the_end_of_the_region_is_refused)
+{
+	int all =
+	    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	uint64_t b = (uintptr_t)env.b.buf;
+	struct emu_mr *mr;
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, 100, b, all, &mr), 0);
+	h = request(_i ? ROCE_ATOMIC_WRITE : ROCE_FETCH_ADD, 0, 8);
+	h.rkey = emu_mr_rkey(mr);
+	h.va += 96;
+	inject(&env.b, h, _i ? 8 : 0, (struct wrong){0});
+	ck_assert(env_event(&env.b, IBV_EVENT_QP_ACCESS_ERR));
+	ck_assert(untouched(env.b.buf + 96, 8));
+	ck_assert_int_eq(emu_mr_dereg(mr), 0);
+}
+END_TEST
+
+/* 9.6.1.2: what is not whole, or has data where none may be, is no packet */
+START_TEST(a_malformed_packet_is_dropped)
+{
+	env_connect((struct env_qp){.psn = PSN});
+	if (_i < 3)
+		inject(&env.b, request(ROCE_WRITE_ONLY, 0, 64), 64,
+		       (struct wrong){.cut = (uint32_t)_i + 1});
+	else
+		inject(&env.b, request(ROCE_READ_REQ, 0, 64), 4, (struct wrong){0});
+	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_RX_MALFORMED], 1);
+	ck_assert(untouched(env.b.buf, 64));
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_RTS);
+}
+END_TEST
+
+/* An XRC packet is none for a UC QP, though the opcodes differ in the first bit only */
+START_TEST(a_packet_of_another_transport_is_dropped)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN, .type = IBV_QPT_UC});
+	h = request(ROCE_WRITE_ONLY, 0, 64);
+	h.opcode = (uint8_t)(ROCE_XRC | ROCE_WRITE_ONLY);
+	inject(&env.b, h, 64, (struct wrong){0});
+	ck_assert(untouched(env.b.buf, 64));
+	h.opcode = (uint8_t)(ROCE_UC | ROCE_WRITE_ONLY);
+	inject(&env.b, h, 64, (struct wrong){0});
+	ck_assert_uint_eq(env.b.buf[63], 0xee);
+}
+END_TEST
+
+/* 10.2.4.2: a QP that may have none under way gets none */
+START_TEST(a_read_on_a_qp_without_initiator_depth_fails)
+{
+	env_connect((struct env_qp){0});
+	env.a.qp->attr.max_rd_atomic = 0;
+	post(_i ? IBV_WR_RDMA_READ : IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+	env_expect(env.a.scq, 1, IBV_WC_LOC_QP_OP_ERR);
+	ck_assert_uint_eq(env.a.sent[ROCE_READ_REQ] + env.a.sent[ROCE_FETCH_ADD], 0);
+}
+END_TEST
+
+/* More SGEs than the QP has, though the slot of the ring would hold them */
+START_TEST(more_sges_than_the_qp_has_are_refused)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr at;
+	struct rxe_send_wqe *w;
+
+	env_connect((struct env_qp){.max_sge = 1});
+	emu_qp_query(env.a.qp, &at, &init);
+	w = env_slot(&env.a);
+	w->wr.wr_id = 1;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->dma.num_sge = at.cap.max_send_sge + 1;
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_LOC_QP_OP_ERR);
+}
+END_TEST
+
 /* A request before the expected one, also half a circle away, writes nothing */
 START_TEST(a_stale_request_writes_nothing)
 {
@@ -407,6 +596,20 @@ START_TEST(a_request_of_two_gigabytes_may_be_posted)
 }
 END_TEST
 
+#define FOLD (99u * 4096)
+
+static uint32_t the_last;
+
+/* The last packet with data is lost once: it is made again, from its place */
+static int lose_the_last(struct side *from, const struct roce_hdr *h, uint8_t *data,
+			 uint32_t len)
+{
+	if (h->psn != the_last || len < 4096)
+		return 1;
+	the_last = UINT32_MAX;
+	return 0;
+}
+
 /* The addresses of 2 GiB fall upon the same few pages, see env.fold */
 START_TEST(two_gigabytes_pass_to_the_byte)
 {
@@ -419,8 +622,10 @@ START_TEST(two_gigabytes_pass_to_the_byte)
 	env_connect((struct env_qp){.psn = PSN, .mtu = IBV_MTU_4096, .sig_all = true});
 	ck_assert_int_eq(emu_mr_reg(env.a.pd, a, len, a, all, &from), 0);
 	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, len, b, all, &to), 0);
-	env.fold = 65536;
-	env_fill(_i ? env.b.buf : env.a.buf, 65536, 1);
+	env.fold = FOLD;
+	env.filter = lose_the_last;
+	the_last = roce_psn_add(PSN, (1u << 19) - 1);
+	env_fill(_i ? env.b.buf : env.a.buf, FOLD, 1);
 	w = env_slot(&env.a);
 	w->wr.wr_id = 1;
 	w->wr.opcode = _i ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
@@ -431,8 +636,8 @@ START_TEST(two_gigabytes_pass_to_the_byte)
 	env_ring(&env.a);
 	env_run(10000 * MS);
 	ck_assert_uint_eq(env_expect(env.a.scq, 1, IBV_WC_SUCCESS).byte_len, len);
-	ck_assert(!memcmp(env.a.buf, env.b.buf, 65536));
-	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_COMP_RETRY], 0);
+	ck_assert(!memcmp(env.a.buf, env.b.buf, FOLD));
+	ck_assert_uint_eq(env.a.hca->counter[EMU_CNT_COMP_RETRY], 1);
 	ck_assert_int_eq(emu_mr_dereg(from), 0);
 	ck_assert_int_eq(emu_mr_dereg(to), 0);
 }
@@ -511,6 +716,31 @@ START_TEST(a_controlled_q_key_stands_for_that_of_the_qp)
 }
 END_TEST
 
+/* 10.2.2.2: an address handle belongs to its protection domain */
+START_TEST(an_address_handle_of_another_pd_fails_the_send)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct rxe_send_wqe *w;
+	struct emu_pd *pd;
+	struct emu_ah *ah;
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD, .sig_all = true});
+	memcpy(&attr.grh.dgid, &env.b.ip, 16);
+	ck_assert_int_eq(emu_pd_create(env.a.hca, &pd), 0);
+	ck_assert_int_eq(emu_ah_create(pd, &attr, &ah), 0);
+	w = env_slot(&env.a);
+	w->wr.wr_id = 1;
+	w->wr.opcode = IBV_WR_SEND;
+	w->wr.wr.ud.ah_num = emu_ah_num(ah);
+	w->wr.wr.ud.remote_qpn = emu_qp_num(env.b.qp);
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_LOC_QP_OP_ERR);
+	ck_assert_int_eq(emu_ah_destroy(ah), 0);
+	ck_assert_int_eq(emu_pd_destroy(pd), 0);
+}
+END_TEST
+
 /* --- states ----------------------------------------------------------------------- */
 
 /* What a poll finds: it passes over what RESET has made void */
@@ -561,6 +791,7 @@ START_TEST(sq_draining_is_told_while_it_drains)
 	    emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	ck_assert(draining(&at));
 	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
+	ck_assert_uint_eq(at.sq_psn, roce_psn_add(PSN, 1));
 	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), -EINVAL);
 	ck_assert(draining(&at));
 	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
@@ -569,6 +800,20 @@ START_TEST(sq_draining_is_told_while_it_drains)
 	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
 	ck_assert(env_event(&env.a, IBV_EVENT_SQ_DRAINED));
 	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), 0);
+}
+END_TEST
+
+/* Who does not ask for the event does not get it */
+START_TEST(drained_without_a_word)
+{
+	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD};
+
+	alone();
+	post(IBV_WR_RDMA_WRITE, 1, 8);
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE), 0);
+	answer(ROCE_ACK, 0x1f, 0, 0);
+	ck_assert(!draining(&at));
+	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
 }
 END_TEST
 
@@ -646,6 +891,7 @@ static TCase *responses(void)
 	tcase_add_test(tc, a_response_from_a_foreigner_is_dropped);
 	tcase_add_loop_test(tc, congestion_marks_do_not_keep_a_packet_out, 0, 8);
 	tcase_add_loop_test(tc, a_nak_acknowledges_what_is_before_it, 1, 4);
+	tcase_add_test(tc, a_loss_halves_the_window_and_it_grows_again);
 	tcase_add_test(tc, a_modify_in_the_wait_after_an_rnr_nak_changes_nothing);
 	return tc;
 }
@@ -660,12 +906,21 @@ static TCase *requests(void)
 	tcase_add_loop_test(
 	    tc, duplicates_of_a_read_are_answered_across_the_wrap_of_the_psn, 0, 5);
 	tcase_add_test(tc, a_duplicate_read_that_asks_for_more_is_dropped);
+	tcase_add_test(tc, a_duplicate_behind_a_read_is_not_of_it);
+	tcase_add_test(tc, a_duplicate_is_that_of_the_newest_request_with_its_psn);
+	tcase_add_loop_test(tc, a_request_with_a_wrong_detail_is_refused, 0, 2);
+	tcase_add_loop_test(tc, an_atomic_over_the_end_of_the_region_is_refused, 0, 2);
+	tcase_add_loop_test(tc, a_malformed_packet_is_dropped, 0, 4);
+	tcase_add_test(tc, a_packet_of_another_transport_is_dropped);
+	tcase_add_loop_test(tc, a_read_on_a_qp_without_initiator_depth_fails, 0, 2);
+	tcase_add_test(tc, more_sges_than_the_qp_has_are_refused);
 	tcase_add_loop_test(tc, a_stale_request_writes_nothing, 0, 3);
 	tcase_add_loop_test(tc, a_request_from_a_foreigner_is_dropped, 0, 3);
 	tcase_add_loop_test(tc, the_longest_message_has_two_gigabytes, 0, 2);
 	tcase_add_loop_test(tc, a_request_of_two_gigabytes_may_be_posted, 0, 2);
 	tcase_add_loop_test(tc, two_gigabytes_pass_to_the_byte, 0, 2);
 	tcase_add_test(tc, only_a_mad_for_qp1_goes_to_qp1);
+	tcase_add_test(tc, an_address_handle_of_another_pd_fails_the_send);
 	tcase_add_loop_test(tc, a_controlled_q_key_stands_for_that_of_the_qp, 0, 5);
 	return tc;
 }
@@ -679,6 +934,7 @@ int main(void)
 	tcase_add_test(states, reset_drops_the_completions_of_both_queues);
 	tcase_add_test(states, sq_draining_is_told_while_it_drains);
 	tcase_add_loop_test(states, draining_ends_with_an_error_or_reset, 0, 2);
+	tcase_add_test(states, drained_without_a_word);
 	tcase_add_test(states, a_wrong_current_state_is_refused);
 	tcase_add_loop_test(states, what_is_posted_before_rts_is_dropped, 0, 3);
 	suite_add_tcase(s, responses());
