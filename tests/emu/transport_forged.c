@@ -520,6 +520,52 @@ START_TEST(a_read_on_a_qp_without_initiator_depth_fails)
 }
 END_TEST
 
+/* What must fail here is not executed there, nor is what is behind it */
+START_TEST(a_request_without_a_place_for_its_answer_is_not_sent)
+{
+	uint64_t a = (uintptr_t)env.a.buf;
+	struct emu_mr *mr;
+
+	env_connect((struct env_qp){0});
+	ck_assert_int_eq(emu_mr_reg(env.a.pd, a, 4096, a, 0, &mr), 0);
+	if (_i)
+		env_post(&env.a, (struct env_wr){.id = 1,
+						 .op = IBV_WR_RDMA_READ,
+						 .len = 8,
+						 .lkey = emu_mr_lkey(mr)});
+	else
+		env_post(&env.a, (struct env_wr){.id = 1,
+						 .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
+						 .len = 7});
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	env_run(MS);
+	env_expect(env.a.scq, 1, _i ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR);
+	env_expect(env.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(env.a.sent[ROCE_READ_REQ] + env.a.sent[ROCE_FETCH_ADD] +
+			      env.a.sent[ROCE_WRITE_ONLY],
+			  0);
+	ck_assert_int_eq(emu_mr_dereg(mr), 0);
+}
+END_TEST
+
+/* Inline data that ends behind its slot of the ring would be that of the next request */
+START_TEST(inline_data_beyond_the_slot_is_refused)
+{
+	struct rxe_send_wqe *w;
+
+	env_connect((struct env_qp){0});
+	w = env_slot(&env.a);
+	w->wr.wr_id = 1;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = IBV_SEND_INLINE;
+	w->dma.length = (1u << env.a.qp->sq.log2_elem) + 1 -
+			(uint32_t)offsetof(struct rxe_send_wqe, dma.sge);
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_LOC_QP_OP_ERR);
+}
+END_TEST
+
 /* More SGEs than the QP has, though the slot of the ring would hold them */
 START_TEST(more_sges_than_the_qp_has_are_refused)
 {
@@ -913,6 +959,9 @@ static TCase *requests(void)
 	tcase_add_loop_test(tc, a_malformed_packet_is_dropped, 0, 4);
 	tcase_add_test(tc, a_packet_of_another_transport_is_dropped);
 	tcase_add_loop_test(tc, a_read_on_a_qp_without_initiator_depth_fails, 0, 2);
+	tcase_add_loop_test(tc, a_request_without_a_place_for_its_answer_is_not_sent, 0,
+			    2);
+	tcase_add_test(tc, inline_data_beyond_the_slot_is_refused);
 	tcase_add_test(tc, more_sges_than_the_qp_has_are_refused);
 	tcase_add_loop_test(tc, a_stale_request_writes_nothing, 0, 3);
 	tcase_add_loop_test(tc, a_request_from_a_foreigner_is_dropped, 0, 3);
