@@ -189,6 +189,11 @@ uint32_t icrc_compute(const struct net_path *path, uint16_t ip_id, const uint8_t
 	return icrc_finish(prefix, data, len);
 }
 
+uint32_t icrc_linux_flush(uint32_t icrc, const uint8_t *data, uint32_t len)
+{
+	return crc(icrc, data, len);
+}
+
 bool icrc_check(const struct net_path *path, const uint8_t *data, uint32_t len)
 {
 	uint32_t diff = icrc_compute(path, 0, data, len) ^ icrc_load(data + len);

@@ -67,6 +67,12 @@ uint32_t icrc_id_factor(uint32_t len);
  */
 int32_t icrc_find_id(uint32_t diff, uint32_t factor);
 
+/*
+ * icrc_linux_flush - what Linux's rdma_rxe takes for the ICRC of a FLUSH of @len bytes whose right
+ * one is @icrc: it goes on over the whole packet once more
+ */
+uint32_t icrc_linux_flush(uint32_t icrc, const uint8_t *data, uint32_t len);
+
 static inline uint32_t icrc_load(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |

@@ -199,6 +199,7 @@ struct net_stats {
 	uint64_t tx_pkts, tx_bytes, tx_dropped;
 	uint64_t tx_lane_pkts; /* of tx_pkts: those that took a lane (lane.h) */
 	uint64_t rx_pkts, rx_bytes;
+	uint64_t rx_linux_flush; /* of rx_pkts: FLUSHs with Linux's ICRC (port_flush.c) */
 	uint64_t rx_bad_icrc, rx_malformed, rx_no_owner, rx_forwarded;
 };
 void net_port_stats(const struct net_port *port, struct net_stats *out);

@@ -128,6 +128,32 @@ struct port_tx {
 	uint8_t *aside;
 };
 
+#define PORT_FLUSH_PEERS 64 /* power of two */
+#define PORT_FLUSH_HOSTS 8
+
+/*
+ * struct port_flush_peer - the last FLUSH to QP @dqpn at @dst
+ * @psn:	of that FLUSH
+ * @in_linux_form: how its ICRC was computed
+ */
+struct port_flush_peer {
+	struct net_ip dst;
+	uint32_t dqpn;
+	uint32_t psn;
+	bool in_linux_form;
+};
+
+/*
+ * struct port_flush - see port_flush.c
+ * @peer:	by a hash of the QPN
+ * @host:	from which a FLUSH in Linux's form has come; @next_host: the oldest
+ */
+struct port_flush {
+	struct port_flush_peer peer[PORT_FLUSH_PEERS];
+	struct net_ip host[PORT_FLUSH_HOSTS];
+	unsigned int next_host;
+};
+
 /*
  * struct net_port
  * @guard:	descriptor that reserves @port_num
@@ -162,6 +188,7 @@ struct net_port {
 	struct port_route routes[TX_ROUTES];
 	struct port_tx tx;
 	struct port_lanes lanes;
+	struct port_flush flush;
 	struct impair *impair;
 	struct pcap *pcap;
 	int rx_count;
@@ -190,6 +217,20 @@ void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d);
 void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt);
 /* One packet of @len bytes with its ICRC, for this process */
 void port_rx_packet(struct port_rx *rx, uint8_t *data, uint32_t len);
+
+/* --- port_flush.c ----------------------------------------------------------------- */
+
+/* The ICRC to send a FLUSH with, from the right one */
+uint32_t port_flush_icrc(struct net_port *p, const struct port_route *r, uint32_t icrc,
+			 const uint8_t *data, uint32_t len);
+/* Is it a FLUSH, and in Linux's form? */
+bool port_flush_linux(const struct net_port *p, const uint8_t *data);
+/*
+ * Is the ICRC of a FLUSH, which is not @icrc, that of Linux? The identification for which it is
+ * (0 for IPv6), or -1
+ */
+int32_t port_flush_ip_id(struct port_rx *rx, uint32_t icrc, const uint8_t *data,
+			 uint32_t len);
 
 /* --- port_lane.c ------------------------------------------------------------------ */
 

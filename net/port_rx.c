@@ -30,7 +30,7 @@ static uint32_t id_factor(struct net_port *p, uint32_t len)
  */
 static int32_t icrc_ip_id(struct port_rx *rx, const struct seg *s)
 {
-	uint32_t len = s->len - ROCE_ICRC_LEN, prefix, diff;
+	uint32_t len = s->len - ROCE_ICRC_LEN, prefix, icrc, diff;
 	bool v4 = net_ip_is_v4(&rx->path.dst);
 	unsigned int k = v4 && s->k < ICRC_MAX_ID ? s->k : 0;
 	int32_t off;
@@ -40,10 +40,13 @@ static int32_t icrc_ip_id(struct port_rx *rx, const struct seg *s)
 		rx->len = s->len;
 	}
 	prefix = k ? rx->prefix ^ rx->p->id_crc[k] : rx->prefix;
-	diff = icrc_finish(prefix, s->data, len) ^ icrc_load(s->data + len);
-	if (!diff || !v4)
-		return diff ? -1 : (int32_t)k;
-	off = icrc_find_id(diff, id_factor(rx->p, len));
+	icrc = icrc_finish(prefix, s->data, len);
+	diff = icrc ^ icrc_load(s->data + len);
+	if (!diff)
+		return (int32_t)k;
+	off = v4 ? icrc_find_id(diff, id_factor(rx->p, len)) : -1;
+	if (off < 0 && roce_is_flush(s->data[0]))
+		off = port_flush_ip_id(rx, icrc, s->data, len);
 	return off < 0 ? -1 : (int32_t)(k ^ (unsigned int)off);
 }
 

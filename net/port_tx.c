@@ -106,12 +106,16 @@ static bool gso_refused(const struct net_batch *b)
 }
 
 /* Packet @k of a batch was made for identification k, and now is sent alone, with 0 */
-static void fix_icrc(const struct net_batch *b, uint8_t *data, uint32_t len, uint16_t k)
+static void fix_icrc(const struct net_port *p, const struct net_batch *b, uint8_t *data,
+		     uint32_t len, uint16_t k)
 {
 	uint8_t *icrc = data + len - ROCE_ICRC_LEN;
 
+	len -= ROCE_ICRC_LEN;
 	if (b->sk->v4 && !b->encap)
-		icrc_store(icrc, icrc_load(icrc) ^ icrc_id_delta(k, len - ROCE_ICRC_LEN));
+		icrc_store(icrc, icrc_load(icrc) ^
+				     icrc_id_delta(k, port_flush_linux(p, data) ? 2 * len
+										: len));
 }
 
 /*
@@ -129,7 +133,7 @@ static void send_singly(struct net_port *p, struct net_batch *b)
 		one.len = k + 1 < b->n ? b->seg : b->len - (uint32_t)k * b->seg;
 		one.n = 1;
 		one.err = -EAGAIN;
-		fix_icrc(b, one.data, one.len, k);
+		fix_icrc(p, b, one.data, one.len, k);
 		p->be_ops->send(p->be, &one, 1);
 		account(p, &one);
 		if (!one.err)
@@ -250,12 +254,15 @@ static void batch_added(struct net_port *p, struct net_batch *b, uint32_t bytes)
 static uint32_t icrc_of(struct net_port *p, struct port_route *r, uint8_t *data,
 			uint32_t len, unsigned int id)
 {
+	uint32_t icrc;
+
 	if (r->crc_len != len) {
 		r->crc_prefix = icrc_prefix(&r->path, len);
 		r->crc_len = len;
 	}
-	return icrc_finish(
+	icrc = icrc_finish(
 	    r->addr->own.v4 ? r->crc_prefix ^ p->id_crc[id] : r->crc_prefix, data, len);
+	return roce_is_flush(data[0]) ? port_flush_icrc(p, r, icrc, data, len) : icrc;
 }
 
 /* The packet of @len bytes at the end of the arena goes to @dport */

@@ -98,6 +98,12 @@ enum roce_opcode_flags {
  * The CNP has neither REQ nor RESP; its 16 reserved bytes count as payload.
  */
 
+/* A FLUSH request, of RC or XRC */
+static inline bool roce_is_flush(uint8_t opcode)
+{
+	return (opcode & 0x1f) == ROCE_FLUSH;
+}
+
 /*
  * roce_opcode_info - flags of @opcode (0 if it is not assigned), and in
  * *@hdr_len (if not NULL) the bytes of BTH and extended headers together

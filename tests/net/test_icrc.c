@@ -231,6 +231,42 @@ START_TEST(each_part_of_the_path_counts)
 }
 END_TEST
 
+/* Two FLUSH requests of Linux 7.2's rdma_rxe, from the wire: identifications 0x1b3f and 0x1b43 */
+START_TEST(flush_of_linux)
+{
+	static const struct net_path path = {
+	    .src.b = {[10] = 0xff, [11] = 0xff, [12] = 10, 88, 0, 2},
+	    .dst.b = {[10] = 0xff, [11] = 0xff, [12] = 10, 88, 0, 1},
+	    .sport = 0xf1aa,
+	};
+	static const struct {
+		uint16_t id;
+		uint8_t data[36];
+	} seen[] = {
+	    {0x1b3f,
+	     {0x1c, 0x00, 0xff, 0xff, 0x00, 0x4e, 0x00, 0x00, 0x80, 0xbd, 0x7b, 0x12,
+	      0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x7f, 0x3d, 0x44, 0x57, 0x80, 0x00,
+	      0x00, 0x00, 0x01, 0x59, 0x00, 0x00, 0x00, 0x10, 0x58, 0x2f, 0x28, 0x65}},
+	    {0x1b43,
+	     {0x1c, 0x00, 0xff, 0xff, 0x00, 0x4e, 0x00, 0x00, 0x80, 0xbd, 0x7b, 0x12,
+	      0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	      0x00, 0x00, 0x01, 0x59, 0x00, 0x00, 0x00, 0x10, 0x53, 0xcf, 0x31, 0xb9}},
+	};
+	const uint8_t *data = seen[_i].data;
+	uint32_t right = icrc_compute(&path, 0, data, 32);
+
+	ck_assert(!icrc_check(&path, data, 32));
+	ck_assert_uint_eq(
+	    icrc_linux_flush(icrc_compute(&path, seen[_i].id, data, 32), data, 32),
+	    icrc_load(data + 32));
+	/* and without the identification */
+	ck_assert_int_eq(
+	    icrc_find_id(icrc_linux_flush(right, data, 32) ^ icrc_load(data + 32),
+			 icrc_id_factor(64)),
+	    seen[_i].id);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("icrc");
@@ -244,6 +280,7 @@ int main(void)
 	tcase_add_test(t, garbage_passes_once_in_65536);
 	tcase_add_test(t, ipv6_is_exact);
 	tcase_add_test(t, each_part_of_the_path_counts);
+	tcase_add_loop_test(t, flush_of_linux, 0, 2);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }

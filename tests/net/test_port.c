@@ -2,6 +2,7 @@
  * Description: ports within one process, over loopback: packets arrive once and whole, in
  * order, whatever their sizes; what is wrong is counted; paths, QPN leases, the switch.
  */
+#include "net/port_internal.h"
 #include "tests/net/harness.h"
 
 #include <dirent.h>
@@ -180,6 +181,91 @@ static void stranger_send(int fd, const struct net_ip *dst, uint16_t port, const
 	ck_assert_int_eq(sendto(fd, p, len, 0, (struct sockaddr *)&sa, sizeof(sa)),
 			 (ssize_t)len);
 }
+
+static uint32_t build_flush(uint8_t *p, uint32_t dqpn, uint32_t psn)
+{
+	const struct roce_hdr h = {.opcode = ROCE_RC | ROCE_FLUSH,
+				   .pkey = ROCE_PKEY_DEFAULT,
+				   .dqpn = dqpn,
+				   .psn = psn,
+				   .va = 0x0807060504030201,
+				   .dma_len = 16,
+				   .flush_type = 1};
+
+	return roce_build(p, &h);
+}
+
+/* Linux computes the ICRC of a FLUSH, and of nothing else, in a way of its own. */
+START_TEST(a_flush_of_linux_is_accepted_and_counted)
+{
+	struct net_path path;
+	struct h_node a;
+	uint8_t pkt[64];
+	uint32_t len, icrc, i;
+	uint16_t port;
+	int fd;
+
+	h_open(&a, h_lo(1));
+	a.noise = true; /* it has no payload */
+	fd = stranger(h_lo(8), &port);
+	path = (struct net_path){.src = h_ip(h_lo(8)), .dst = a.ip, .sport = port};
+	for (i = 0; i < 3; i++) {
+		len = build_flush(pkt, a.base, i);
+		icrc = icrc_compute(&path, (uint16_t)(i * 777), pkt, len);
+		icrc_store(pkt + len, icrc_linux_flush(icrc, pkt, len));
+		stranger_send(fd, &a.ip, ROCE_UDP_PORT, pkt, len + 4);
+	}
+	h_wait(&a, 3);
+	ck_assert_uint_eq(h_stats(&a).rx_linux_flush, 3);
+	/* not so for another opcode, or with damage */
+	pkt[0] = ROCE_RC | ROCE_READ_REQ;
+	icrc_store(pkt + len,
+		   icrc_linux_flush(icrc_compute(&path, 0, pkt, len), pkt, len));
+	stranger_send(fd, &a.ip, ROCE_UDP_PORT, pkt, len + 4);
+	len = build_flush(pkt, a.base, i);
+	icrc_store(pkt + len,
+		   icrc_linux_flush(icrc_compute(&path, 0, pkt, len), pkt, len));
+	pkt[20] ^= 0x10, pkt[27] ^= 4;
+	stranger_send(fd, &a.ip, ROCE_UDP_PORT, pkt, len + 4);
+	h_until(&a, h_stats(&a).rx_bad_icrc == 2);
+	ck_assert_uint_eq(a.rx, 3);
+	close(fd);
+	h_close(&a);
+}
+END_TEST
+
+/* To a host that may be Linux or not: what has no answer is sent again in the other form. */
+START_TEST(a_flush_takes_the_form_that_is_answered)
+{
+	struct port_route r = {.path.dst = h_ip("10.1.2.3")};
+	const uint32_t right = 0x12345678;
+	struct h_node a;
+	uint8_t p[64];
+	uint32_t len, linux_form;
+
+	h_open(&a, h_lo(1));
+	len = build_flush(p, 77, 5);
+	linux_form = icrc_linux_flush(right, p, len);
+	ck_assert_uint_eq(port_flush_icrc(a.port, &r, right, p, len), right);
+	ck_assert(!port_flush_linux(a.port, p));
+	ck_assert_uint_eq(port_flush_icrc(a.port, &r, right, p, len), linux_form);
+	ck_assert(port_flush_linux(a.port, p));
+	/* that was answered */
+	build_flush(p, 77, 6);
+	ck_assert_uint_eq(port_flush_icrc(a.port, &r, right, p, len),
+			  icrc_linux_flush(right, p, len));
+	/* on this host nobody else speaks */
+	r.local = true;
+	ck_assert_uint_eq(port_flush_icrc(a.port, &r, right, p, len), right);
+	/* a host from which Linux's form came is Linux, for another QP, too */
+	r.local = false;
+	a.port->flush.host[0] = r.path.dst = h_ip("10.1.2.4");
+	build_flush(p, 78, 6);
+	ck_assert_uint_eq(port_flush_icrc(a.port, &r, right, p, len),
+			  icrc_linux_flush(right, p, len));
+	h_close(&a);
+}
+END_TEST
 
 START_TEST(a_stranger_reaches_everybody_through_the_switch)
 {
@@ -858,6 +944,8 @@ int main(void)
 	tcase_add_loop_test(t, equal_packets_travel_in_few_datagrams, 0, 2);
 	tcase_add_loop_test(t, a_process_talks_to_itself, 0, 2);
 	tcase_add_loop_test(t, class_and_hop_limit_are_carried, 0, 2);
+	tcase_add_test(t, a_flush_of_linux_is_accepted_and_counted);
+	tcase_add_test(t, a_flush_takes_the_form_that_is_answered);
 	tcase_add_test(t, limits_of_tx_get);
 	tcase_add_test(t, a_stranger_reaches_everybody_through_the_switch);
 	tcase_add_test(t, wrong_packets_are_counted_and_dropped);

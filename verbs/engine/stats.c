@@ -239,6 +239,10 @@ static void text_network(const struct net_stats *n, FILE *out)
 	if (n->tx_lane_pkts)
 		fprintf(out, "  %s of the packets sent took shared memory\n",
 			report_number(n->tx_lane_pkts, buf[0]));
+	if (n->rx_linux_flush)
+		fprintf(out,
+			"  %s FLUSH requests had the ICRC that Linux computes for them\n",
+			report_number(n->rx_linux_flush, buf[0]));
 	if (n->tx_dropped || n->rx_bad_icrc || n->rx_malformed || n->rx_no_owner)
 		fprintf(out,
 			"  dropped: %s unsent, %s with a wrong ICRC, %s malformed, %s "
@@ -347,11 +351,17 @@ static void json_network(FILE *out, const struct net_stats *n)
 		const char *name;
 		uint64_t value;
 	} row[] = {
-	    {"tx_packets", n->tx_pkts},	       {"tx_bytes", n->tx_bytes},
-	    {"tx_dropped", n->tx_dropped},     {"rx_packets", n->rx_pkts},
-	    {"rx_bytes", n->rx_bytes},	       {"rx_bad_icrc", n->rx_bad_icrc},
-	    {"rx_malformed", n->rx_malformed}, {"rx_no_owner", n->rx_no_owner},
-	    {"rx_forwarded", n->rx_forwarded}, {"tx_lane_packets", n->tx_lane_pkts},
+	    {"tx_packets", n->tx_pkts},
+	    {"tx_bytes", n->tx_bytes},
+	    {"tx_dropped", n->tx_dropped},
+	    {"rx_packets", n->rx_pkts},
+	    {"rx_bytes", n->rx_bytes},
+	    {"rx_bad_icrc", n->rx_bad_icrc},
+	    {"rx_malformed", n->rx_malformed},
+	    {"rx_no_owner", n->rx_no_owner},
+	    {"rx_forwarded", n->rx_forwarded},
+	    {"tx_lane_packets", n->tx_lane_pkts},
+	    {"rx_linux_flush", n->rx_linux_flush},
 	};
 	const size_t count = sizeof(row) / sizeof(row[0]);
 

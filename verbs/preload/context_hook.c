@@ -418,6 +418,7 @@ INTERPOSE int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void
 			    : IBV_REREG_MR_ERR_CMD;
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
 	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)) ||
+	    (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->context)) ||
 	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;

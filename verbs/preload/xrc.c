@@ -134,7 +134,7 @@ int xrc_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 	    .start = (uintptr_t)addr,
 	    .length = length,
 	    .hca_va = (uintptr_t)addr,
-	    .pd_handle = flags & IBV_REREG_MR_CHANGE_PD && pd ? pd->handle : 0,
+	    .pd_handle = flags & IBV_REREG_MR_CHANGE_PD ? pd->handle : 0,
 	    .access_flags = (uint32_t)access,
 	};
 	struct ib_uverbs_rereg_mr_resp resp;
