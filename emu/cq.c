@@ -3,15 +3,36 @@
  *
  * We are the producer of the ring, the application (librxe) the consumer. An entry is a
  * struct ib_uverbs_wc.
+ *
+ * Entries of a QP that was reset are forgotten (emu_cq_forget()), but they are the application's
+ * until it polls past them, so they take room in the ring. To the application there are none: when
+ * it is their fault that the ring is full, what comes is kept aside, as many entries as they are,
+ * and moved to the ring when the application has polled.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emu/objects.h"
 
+/* struct cq_aside - an entry that waits for room in the ring */
+struct cq_aside {
+	struct ib_uverbs_wc wc;
+	bool solicited;
+};
+
 static uint32_t cq_count(const struct emu_cq *cq)
 {
 	return (cq->ring.local - ring_consumer(&cq->ring)) & ring_mask(&cq->ring);
+}
+
+static bool ring_is_full(const struct emu_cq *cq)
+{
+	return cq_count(cq) == ring_mask(&cq->ring);
+}
+
+static struct ib_uverbs_wc *entry(const struct emu_cq *cq, uint32_t i)
+{
+	return ring_at(&cq->ring, i);
 }
 
 int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
@@ -39,31 +60,6 @@ int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
 	return 0;
 }
 
-int emu_cq_resize(struct emu_cq *cq, uint32_t cqe)
-{
-	uint32_t count = cq_count(cq);
-	int ret;
-
-	if (cqe == 0 || cqe > EMU_MAX_CQE || cqe < count)
-		return -EINVAL;
-	ret = emu_ring_resize(cq->hca, &cq->ring, ring_consumer(&cq->ring), count, cqe);
-	if (ret)
-		return ret;
-	cq->ring.local = count;
-	cq->cqe = cq->ring.slots - 1;
-	return 0;
-}
-
-int emu_cq_destroy(struct emu_cq *cq)
-{
-	if (cq->users)
-		return -EBUSY;
-	emu_ring_destroy(cq->hca, &cq->ring);
-	cq->hca->num_cqs--;
-	free(cq);
-	return 0;
-}
-
 uint32_t emu_cq_cqe(const struct emu_cq *cq)
 {
 	return cq->cqe;
@@ -82,16 +78,118 @@ void emu_cq_arm(struct emu_cq *cq, bool solicited_only)
 	cq->solicited_only = solicited_only;
 }
 
+/* Entries of the ring that are forgotten; counted once while the application does not poll */
+static uint32_t count_forgotten(struct emu_cq *cq)
+{
+	uint32_t from = ring_consumer(&cq->ring), i, n = 0;
+
+	if (cq->forgotten_known && cq->forgotten_from == from)
+		return cq->forgotten;
+	for (i = from; i != cq->ring.local; i = (i + 1) & ring_mask(&cq->ring))
+		n += entry(cq, i)->vendor_err == EMU_WC_FORGOTTEN;
+	cq->forgotten_known = true;
+	cq->forgotten_from = from;
+	cq->forgotten = n;
+	return n;
+}
+
+/* Without those of QP @qpn */
+static void forget_aside(struct emu_cq *cq, uint32_t qpn)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < cq->n_aside; i++)
+		if (cq->aside[i].wc.qp_num != qpn)
+			cq->aside[kept++] = cq->aside[i];
+	cq->n_aside = kept;
+}
+
 void emu_cq_forget(struct emu_cq *cq, uint32_t qpn)
 {
 	uint32_t i;
 
 	for (i = ring_consumer(&cq->ring); i != cq->ring.local;
-	     i = (i + 1) & ring_mask(&cq->ring)) {
-		struct ib_uverbs_wc *wc = ring_at(&cq->ring, i);
+	     i = (i + 1) & ring_mask(&cq->ring))
+		if (entry(cq, i)->qp_num == qpn)
+			entry(cq, i)->vendor_err = EMU_WC_FORGOTTEN;
+	cq->forgotten_known = false;
+	forget_aside(cq, qpn);
+}
 
-		if (wc->qp_num == qpn)
-			wc->vendor_err = EMU_WC_FORGOTTEN;
+static void put(struct emu_cq *cq, const struct ib_uverbs_wc *wc)
+{
+	memcpy(entry(cq, cq->ring.local), wc, sizeof(*wc));
+	ring_set_producer(&cq->ring, cq->ring.local + 1);
+}
+
+static void notify(struct emu_cq *cq, bool solicited)
+{
+	if (!cq->armed || (!solicited && cq->solicited_only))
+		return;
+	cq->armed = false;
+	cq->hca->ops->comp_event(cq->hca->arg, cq->cookie);
+}
+
+/* False: no room, not even for this, or no memory */
+static bool put_aside(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited)
+{
+	struct cq_aside *a;
+
+	if (cq->n_aside >= count_forgotten(cq))
+		return false;
+	if (cq->n_aside == cq->aside_room) {
+		a = realloc(cq->aside, (2 * cq->aside_room + 16) * sizeof(*a));
+		if (!a)
+			return false;
+		cq->aside = a;
+		cq->aside_room = 2 * cq->aside_room + 16;
+	}
+	cq->aside[cq->n_aside++] = (struct cq_aside){*wc, solicited};
+	if (!cq->aside_listed) {
+		cq->aside_listed = true;
+		cq->aside_next = cq->hca->cqs_aside;
+		cq->hca->cqs_aside = cq;
+	}
+	return true;
+}
+
+/*
+ * What fits goes into the ring. It was announced when it was put aside, but the application may
+ * have looked in vain since.
+ */
+static void bring_back(struct emu_cq *cq)
+{
+	uint32_t n = 0;
+
+	while (n < cq->n_aside && !ring_is_full(cq)) {
+		put(cq, &cq->aside[n].wc);
+		notify(cq, cq->aside[n].solicited);
+		n++;
+	}
+	cq->n_aside -= n;
+	memmove(cq->aside, cq->aside + n, cq->n_aside * sizeof(*cq->aside));
+}
+
+static void unlist(struct emu_cq *cq)
+{
+	struct emu_cq **p = &cq->hca->cqs_aside;
+
+	while (cq->aside_listed && *p != cq)
+		p = &(*p)->aside_next;
+	if (cq->aside_listed)
+		*p = cq->aside_next;
+	cq->aside_listed = false;
+}
+
+void emu_cqs_bring_back(struct emu_hca *hca)
+{
+	struct emu_cq *cq, *next;
+
+	for (cq = hca->cqs_aside; cq; cq = next) {
+		next = cq->aside_next;
+		bring_back(cq);
+		if (!cq->n_aside)
+			unlist(cq);
 	}
 }
 
@@ -107,15 +205,43 @@ int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited
 {
 	if (cq->overrun)
 		return -ENOSPC;
-	if (cq_count(cq) == ring_mask(&cq->ring)) {
+	if (cq->n_aside)
+		bring_back(cq);
+	if (!cq->n_aside && !ring_is_full(cq)) {
+		put(cq, wc);
+	} else if (!put_aside(cq, wc, solicited)) {
 		overrun(cq);
 		return -ENOSPC;
 	}
-	memcpy(ring_at(&cq->ring, cq->ring.local), wc, sizeof(*wc));
-	ring_set_producer(&cq->ring, cq->ring.local + 1);
-	if (cq->armed && (solicited || !cq->solicited_only)) {
-		cq->armed = false;
-		cq->hca->ops->comp_event(cq->hca->arg, cq->cookie);
-	}
+	notify(cq, solicited);
+	return 0;
+}
+
+int emu_cq_resize(struct emu_cq *cq, uint32_t cqe)
+{
+	uint32_t count = cq_count(cq);
+	int ret;
+
+	if (cqe == 0 || cqe > EMU_MAX_CQE || cqe < count + cq->n_aside)
+		return -EINVAL;
+	ret = emu_ring_resize(cq->hca, &cq->ring, ring_consumer(&cq->ring), count, cqe);
+	if (ret)
+		return ret;
+	cq->ring.local = count;
+	cq->cqe = cq->ring.slots - 1;
+	cq->forgotten_known = false;
+	bring_back(cq);
+	return 0;
+}
+
+int emu_cq_destroy(struct emu_cq *cq)
+{
+	if (cq->users)
+		return -EBUSY;
+	unlist(cq);
+	free(cq->aside);
+	emu_ring_destroy(cq->hca, &cq->ring);
+	cq->hca->num_cqs--;
+	free(cq);
 	return 0;
 }

@@ -89,6 +89,8 @@ void emu_qp_rx(struct emu_qp *qp, const struct net_rx *pkt)
 
 bool emu_hca_run(struct emu_hca *hca)
 {
+	if (hca->cqs_aside)
+		emu_cqs_bring_back(hca);
 	return tr_run(hca);
 }
 

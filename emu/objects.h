@@ -93,6 +93,7 @@ struct emu_mcast_group;
  * struct emu_hca - one device. Owned by hca.c; transport state is behind @tr.
  * @fault:	of new MRs, if it was set; @start: of their page tables
  * @odp_gone:	counters of MRs that are gone
+ * @cqs_aside:	CQs with completions that wait for room
  */
 struct emu_hca {
 	struct emu_hca_cfg cfg;
@@ -115,6 +116,7 @@ struct emu_hca {
 	struct emu_table ahs;
 	struct emu_table srqs;
 	struct emu_qpns qpns;
+	struct emu_cq *cqs_aside;
 	struct emu_mcast_group *mcast;
 	uint32_t num_mcast_groups, num_mcast_attached;
 	uint32_t num_pds, num_mrs, num_mws, num_cqs, num_xrcds;
@@ -273,13 +275,30 @@ int emu_invalidate_key(struct emu_qp *qp, uint32_t rkey);
 
 /* --- CQ --------------------------------------------------------------------------- */
 
+struct cq_aside;
+
+/*
+ * struct emu_cq
+ * @cqe:	entries it may hold; @users: QPs, SRQs
+ * @armed, @solicited_only: what a completion event was asked for
+ * @overrun:	it takes nothing any more
+ * @forgotten:	entries of the ring that are, if @forgotten_known, and while the consumer's
+ *		index is @forgotten_from
+ * @aside:	@n_aside completions that wait for room, see cq.c; room for @aside_room
+ * @aside_next:	in the HCA's list, if @aside_listed
+ */
 struct emu_cq {
 	struct emu_hca *hca;
 	struct emu_ring ring;
 	void *owner, *cookie;
 	uint32_t cqe;
-	uint32_t users; /* QPs, SRQs */
+	uint32_t users;
 	bool armed, solicited_only, overrun;
+	bool forgotten_known, aside_listed;
+	uint32_t forgotten, forgotten_from;
+	struct cq_aside *aside;
+	uint32_t n_aside, aside_room;
+	struct emu_cq *aside_next;
 };
 
 /*
@@ -294,6 +313,8 @@ int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited
  * the application may be reading them at this moment; who polls throws them away.
  */
 void emu_cq_forget(struct emu_cq *cq, uint32_t qpn);
+/* Completions that waited for room: to the rings that have some */
+void emu_cqs_bring_back(struct emu_hca *hca);
 
 /* --- receive WQEs ----------------------------------------------------------------- */
 

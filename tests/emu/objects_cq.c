@@ -183,6 +183,80 @@ START_TEST(resize)
 }
 END_TEST
 
+static int post_of(struct emu_cq *cq, uint32_t qpn, uint64_t wr_id)
+{
+	struct ib_uverbs_wc wc = {
+	    .wr_id = wr_id, .status = IBV_WC_SUCCESS, .qp_num = qpn};
+
+	return emu_cq_post(cq, &wc, false);
+}
+
+/* As context_hook.c polls: what is forgotten is thrown away */
+static int64_t poll_kept(struct emu_cq *cq)
+{
+	struct ib_uverbs_wc *wc;
+	int64_t id;
+
+	do {
+		wc = ring_at(&cq->ring, ring_consumer(&cq->ring));
+		id = poll_one(cq);
+	} while (id >= 0 && wc->vendor_err == EMU_WC_FORGOTTEN);
+	return id;
+}
+
+/* What a RESET has dropped takes no room: as many completions as the CQ is for can follow. */
+START_TEST(forgotten_entries_take_no_room)
+{
+	struct emu_cq *cq = fake_cq(7);
+	int i, round;
+
+	for (round = 0; round < 5; round++) {
+		for (i = 0; i < 7; i++)
+			ck_assert_int_eq(post_of(cq, 17, 100 + i), 0);
+		emu_cq_forget(cq, 17);
+	}
+	emu_cq_arm(cq, false);
+	for (i = 0; i < 7; i++)
+		ck_assert_int_eq(post_of(cq, 18, i), 0);
+	ck_assert_int_eq(fake.comp, 1);
+	ck_assert_int_eq(fake.events, 0);
+	/* armed again, looked in vain, and told when they are there */
+	emu_cq_arm(cq, false);
+	ck_assert_int_eq(poll_kept(cq), -1);
+	emu_cqs_bring_back(fake.hca);
+	ck_assert_int_eq(fake.comp, 2);
+	for (i = 0; i < 7; i++)
+		ck_assert_int_eq(poll_kept(cq), i);
+	ck_assert_int_eq(poll_kept(cq), -1);
+	ck_assert_ptr_null(fake.hca->cqs_aside);
+
+	/* some are forgotten, some are not; those that wait can be forgotten, too */
+	for (i = 0; i < 7; i++)
+		ck_assert_int_eq(post_of(cq, 17 + i % 2, i), 0);
+	emu_cq_forget(cq, 17);
+	ck_assert_int_eq(post_of(cq, 19, 20), 0);
+	ck_assert_int_eq(post_of(cq, 20, 21), 0);
+	emu_cq_forget(cq, 19);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(post_of(cq, 20, 22 + i), 0);
+	for (i = 1; i < 7; i += 2)
+		ck_assert_int_eq(poll_kept(cq), i);
+	/* one more than there is room for is an overrun all the same */
+	emu_cqs_bring_back(fake.hca);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(poll_kept(cq), 21 + i);
+	for (i = 0; i < 7; i++)
+		ck_assert_int_eq(post_of(cq, 17, i), 0);
+	emu_cq_forget(cq, 17);
+	for (i = 0; i < 7; i++)
+		ck_assert_int_eq(post_of(cq, 18, i), 0);
+	ck_assert_int_eq(post_of(cq, 18, i), -ENOSPC);
+	ck_assert_int_eq(fake.type[0], IBV_EVENT_CQ_ERR);
+	emu_cq_destroy(cq);
+	ck_assert_ptr_null(fake.hca->cqs_aside);
+}
+END_TEST
+
 /*
  * The program may write anything into the indices: nothing outside the ring is touched.
  */
@@ -231,6 +305,7 @@ int main(void)
 	tcase_add_test(tc, arming);
 	tcase_add_test(tc, overrun);
 	tcase_add_test(tc, resize);
+	tcase_add_test(tc, forgotten_entries_take_no_room);
 	tcase_add_test(tc, hostile_indices);
 	tcase_add_test(tc, in_use);
 	suite_add_tcase(s, tc);

@@ -261,6 +261,10 @@ START_TEST(registered_again_in_vain)
 				      IBV_ACCESS_REMOTE_WRITE),
 			 IBV_REREG_MR_ERR_CMD);
 	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	ck_assert_int_eq(errno, EINVAL);
+	ck_assert_ptr_eq(mr->pd, l.pd);
 	ck_assert_ptr_eq(mr->addr, mem);
 	granted(write_to(&l, local, (uintptr_t)mem, mr->rkey));
 	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
