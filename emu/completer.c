@@ -420,7 +420,7 @@ static void no_place(struct tr_qp *t, const struct odp_access *acc)
 static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32_t len,
 		  uint64_t rest)
 {
-	struct odp_access acc = {.now = t->qp->hca->now};
+	struct odp_access acc = {.now = t->qp->hca->now, .waiter = &t->req.fault};
 	uint32_t seq, done;
 	struct tr_sg sg;
 	int err;

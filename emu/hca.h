@@ -109,6 +109,14 @@ void emu_hca_destroy(struct emu_hca *hca);
 
 /* Set the time (ns); before a batch of calls. Never goes back. */
 void emu_hca_set_time(struct emu_hca *hca, uint64_t now);
+/*
+ * emu_fault_resolved - a page fault is over, that a request of one of the HCAs waited for
+ * (odp_resolved()); their time was set. The request goes on in the next emu_hca_run().
+ */
+static inline void emu_fault_resolved(struct odp_waiter *w)
+{
+	w->wake(w);
+}
 /* A packet from the wire with a good ICRC. */
 void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt);
 /* emu_qp_rx - the same, by who has found the QP that the packet names already */

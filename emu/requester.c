@@ -22,7 +22,7 @@
  *	nothing posted		doorbell
  *	window full		acknowledge
  *	no READ credit, fence	response to a READ or atomic
- *	REQ_RNR, REQ_MEM	wait_timer
+ *	REQ_RNR, REQ_MEM	wait_timer, or the fault's end
  *	port full		stays in the list
  *	WQE_FAILED		the WQEs before it complete; comp_retire() ends it
  *
@@ -51,6 +51,8 @@ void req_enter(struct tr_qp *t, enum req_state state, uint64_t until)
 	struct tr_req *req = &t->req;
 
 	req->state = state;
+	if (state != REQ_MEM)
+		odp_unwait(t->qp->hca->cfg.odp, &req->fault);
 	switch (state) {
 	case REQ_OFF:
 		tr_timer_stop(&req->ack_timer);
@@ -63,7 +65,9 @@ void req_enter(struct tr_qp *t, enum req_state state, uint64_t until)
 	case REQ_RNR:
 	case REQ_MEM:
 		tr_timer_stop(&req->ack_timer);
-		tr_timer_start(&t->qp->hca->tr->timers, &req->wait_timer, until);
+		tr_timer_stop(&req->wait_timer);
+		if (until != TR_NEVER) /* a fault: until it is resolved */
+			tr_timer_start(&t->qp->hca->tr->timers, &req->wait_timer, until);
 		break;
 	}
 }
@@ -74,6 +78,14 @@ void req_wait_done(struct tr_timer *timer)
 
 	req_enter(t, REQ_RUN, 0);
 	req_arm_ack_timer(t);
+}
+
+void req_fault_over(struct odp_waiter *w)
+{
+	struct tr_qp *t = container_of(w, struct tr_qp, req.fault);
+
+	if (t->req.state == REQ_MEM)
+		req_wait_done(&t->req.wait_timer);
 }
 
 void req_reset(struct tr_qp *t)
@@ -349,7 +361,7 @@ enum tr_step req_memory_error(struct tr_qp *t, struct tr_wqe *w, int err,
 /* One packet of a SEND or WRITE */
 static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 {
-	struct odp_access acc = {.now = t->qp->hca->now};
+	struct odp_access acc = {.now = t->qp->hca->now, .waiter = &t->req.fault};
 	struct tr_req *req = &t->req;
 	struct emu_qp *qp = t->qp;
 	uint32_t k = req->cur_psn;
@@ -428,7 +440,7 @@ static bool place_ok(const struct tr_qp *t, const struct tr_wqe *w)
 /* A request that the responder answers with data: READ, atomics, ATOMIC_WRITE, FLUSH */
 static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 {
-	struct odp_access acc = {.now = t->qp->hca->now};
+	struct odp_access acc = {.now = t->qp->hca->now, .waiter = &t->req.fault};
 	struct tr_req *req = &t->req;
 	struct emu_qp *qp = t->qp;
 	uint32_t len = w->kind == WQE_ATOMIC_WRITE ? 8 : 0;

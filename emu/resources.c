@@ -167,7 +167,8 @@ static enum resp_verdict do_read(struct tr_qp *t, const struct roce_hdr *h)
 
 static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
 {
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct odp_access acc = {
+	    .now = t->qp->hca->now, .remote = true, .waiter = &t->resp.fault};
 	struct resp_remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_ATOMIC};
 	struct emu_mem mem;
 	uint64_t orig;
@@ -193,7 +194,8 @@ static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
 static enum resp_verdict do_atomic_write(struct tr_qp *t, const struct roce_hdr *h,
 					 const uint8_t *data, uint32_t len)
 {
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct odp_access acc = {
+	    .now = t->qp->hca->now, .remote = true, .waiter = &t->resp.fault};
 	struct resp_remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_WRITE};
 	struct emu_mem mem;
 	uint64_t value;
@@ -262,6 +264,44 @@ enum resp_verdict res_execute(struct tr_qp *t, const struct roce_hdr *h,
 
 /* --- duplicates ------------------------------------------------------------------- */
 
+/* The memory of a READ response failed or is not there: say so instead of it. */
+static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
+{
+	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
+	uint32_t before = (r->msn - 1) & ROCE_MSN_MASK; /* the READ is not complete */
+
+	if (v == V_HOLD) {
+		t->resp.waiting = true;
+		return;
+	}
+	res_abandon(&t->resp);
+	if (v == V_RNR) {
+		/* in the state that the requests have: it is about what was executed */
+		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
+		t->resp.nak_psn = psn;
+		t->resp.nak_msn = before;
+	} else if (v == V_ACCESS) {
+		resp_fatal(t, v, psn, false);
+		t->resp.nak_msn = before;
+	} else if (v == V_DROP) {
+		t->resp.ack_due = false; /* it would say that a response was lost */
+	}
+}
+
+/* Asked for again while the responses wait for a fault whose end is not known */
+static bool read_put_off(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (!resp->waiting || !resp->read_fault.linked || resp->state == RESP_DYING ||
+	    !resp_impatient(t))
+		return false;
+	resp->waiting = false;
+	read_stops(t, res_first_due(resp), V_RNR);
+	tr_sched(t);
+	return true;
+}
+
 /* A READ asked for again: all of it, or from a packet on. */
 static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
 {
@@ -273,6 +313,8 @@ static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
 	/* 9.7.5.1.4: it must lie within what was asked for the first time */
 	if (h->rkey != r->rkey || h->va != r->va + pos || end > r->len ||
 	    (end != r->len && end % t->qp->mtu))
+		return;
+	if (read_put_off(t))
 		return;
 	res_again(&t->resp, i, k, k + res_psns(t->qp, h->dma_len));
 	tr_sched(t);
@@ -301,30 +343,6 @@ void res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
 
 /* --- answering -------------------------------------------------------------------- */
 
-/* The memory of a READ response failed or is not there: say so instead of it. */
-static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
-{
-	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
-	uint32_t before = (r->msn - 1) & ROCE_MSN_MASK; /* the READ is not complete */
-
-	if (v == V_HOLD) {
-		t->resp.waiting = true;
-		return;
-	}
-	res_abandon(&t->resp);
-	if (v == V_RNR) {
-		/* in the state that the requests have: it is about what was executed */
-		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
-		t->resp.nak_psn = psn;
-		t->resp.nak_msn = before;
-	} else if (v == V_ACCESS) {
-		resp_fatal(t, v, psn, false);
-		t->resp.nak_msn = before;
-	} else if (v == V_DROP) {
-		t->resp.ack_due = false; /* it would say that a response was lost */
-	}
-}
-
 static uint8_t read_response_op(const struct tr_res *r)
 {
 	bool first = r->cur == r->start, last = r->cur + 1 == r->end;
@@ -338,7 +356,8 @@ static uint8_t read_response_op(const struct tr_res *r)
 static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint8_t *data,
 				   uint32_t len)
 {
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct odp_access acc = {
+	    .now = t->qp->hca->now, .remote = true, .waiter = &t->resp.read_fault};
 	uint32_t pos = r->cur * t->qp->mtu;
 	struct resp_remote rem = {r->rkey, r->va + pos, r->len - pos,
 				  IBV_ACCESS_REMOTE_READ};
@@ -347,9 +366,8 @@ static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint
 
 	if (resp_remote_get(t, &rem, r->srqn, &mem))
 		return V_ACCESS;
+	acc.ahead = rem.rest - len;
 	err = odp_read(mem.mr, mem.iova, data, len, &acc);
-	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
-		resp_fault_ahead(&mem, mem.iova + len, rem.rest - len, false, &acc);
 	if (err == -EAGAIN && t->resp.state == RESP_DYING) {
 		/* the last word is a NAK, behind this response */
 		resp_start_timer(t, acc.ready_at);

@@ -29,7 +29,9 @@
  *
  * Page faults: what memory says with -EAGAIN, resp_defer() turns into a verdict by the fault
  * model. A receive WQE that was taken already stays in use (@rwqe_held) for the next
- * attempt.
+ * attempt. A fault whose end is not known ends the wait of exactly this QP
+ * (resp_fault_over); a requester that asks again meanwhile is told to be patient
+ * (resp_impatient).
  */
 #include <stdlib.h>
 
@@ -37,6 +39,13 @@
 #include "emu/transport_internal.h"
 
 #define LATE_NAK_NS 250000u
+/* What comes again while it waits, and not sooner than that, was not doubled on the way */
+#define PATIENCE_NS 1000000u
+/*
+ * How long a requester is told to wait for a fault whose end is not known: a part of what it
+ * has waited, so that few requests come in vain and the last wait is not much too long
+ */
+#define PATIENCE_PART 4
 
 static struct tr_qp *of_timer(struct tr_timer *timer)
 {
@@ -73,12 +82,33 @@ static void drop_held(struct tr_resp *resp)
 	resp->held_count = 0;
 }
 
+/* Does nobody wait for a fault whose end is not known? */
+static void faults_over(struct tr_resp *resp)
+{
+	if (resp->fault.linked || resp->read_fault.linked)
+		return;
+	resp->slow_since = 0;
+	resp->pressed = false;
+	if (resp->mute_until == ODP_WHEN_RESOLVED)
+		resp->mute_until = 0;
+}
+
+static void forget_faults(struct tr_qp *t)
+{
+	struct odp_domain *dom = t->qp->hca->cfg.odp;
+
+	odp_unwait(dom, &t->resp.fault);
+	odp_unwait(dom, &t->resp.read_fault);
+	faults_over(&t->resp);
+}
+
 static void forget(struct tr_qp *t)
 {
 	struct tr_resp *resp = &t->resp;
 
 	resp_enter(t, RESP_OFF);
 	tr_timer_stop(&resp->timer);
+	forget_faults(t);
 	drop_held(resp);
 	resp->msg = MSG_NONE;
 	res_forget(resp);
@@ -205,27 +235,51 @@ static void trace_fault(struct tr_qp *t, const struct odp_access *acc)
 {
 	uint64_t us = (acc->ready_at - t->qp->hca->now) / 1000;
 
-	if (t->resp.faults++ == 0 && acc->model != ODP_FAULT_SYNC)
+	if (t->resp.faults++ || acc->model == ODP_FAULT_SYNC)
+		return;
+	if (acc->ready_at == ODP_WHEN_RESOLVED)
+		emu_trace(t->qp->hca,
+			  "QP 0x%06x: a page fault that takes long puts off a request; "
+			  "the requester must retry (fault model %s)",
+			  t->qp->qpn, odp_model_name(acc->model));
+	else
 		emu_trace(t->qp->hca,
 			  "QP 0x%06x: a page fault puts off a request for %llu us; the "
 			  "requester must retry (fault model %s)",
 			  t->qp->qpn, (unsigned long long)us, odp_model_name(acc->model));
 }
 
+/* RNR timer: until the fault is due, if that is known */
+static uint8_t patience(const struct tr_qp *t, uint64_t ready_at)
+{
+	uint64_t now = t->qp->hca->now, ns;
+
+	if (ready_at != ODP_WHEN_RESOLVED)
+		return tr_rnr_code(ready_at > now ? ready_at - now : 0);
+	ns = (now - t->resp.slow_since) / PATIENCE_PART;
+	if (ns < tr_rnr_ns(t->qp->attr.min_rnr_timer))
+		ns = tr_rnr_ns(t->qp->attr.min_rnr_timer);
+	return tr_rnr_code(ns);
+}
+
 /* Memory is not there yet. What to do is the fault model's business. */
 enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
 {
 	struct tr_resp *resp = &t->resp;
-	uint64_t now = t->qp->hca->now;
-	uint64_t left = acc->ready_at > now ? acc->ready_at - now : 0;
 
 	trace_fault(t, acc);
+	if (acc->ready_at == ODP_WHEN_RESOLVED && !resp->slow_since)
+		resp->slow_since = t->qp->hca->now;
 	switch (acc->model) {
 	case ODP_FAULT_SYNC:
+		if (acc->ready_at == ODP_WHEN_RESOLVED && resp->pressed) {
+			resp->rnr_code = patience(t, acc->ready_at);
+			return V_RNR;
+		}
 		resp_start_timer(t, acc->ready_at);
 		return V_HOLD;
 	case ODP_FAULT_RNR:
-		resp->rnr_code = tr_rnr_code(left);
+		resp->rnr_code = patience(t, acc->ready_at);
 		return V_RNR;
 	case ODP_FAULT_FLOOD:
 		resp->rnr_code = tr_rnr_code(0);
@@ -239,15 +293,22 @@ enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
 	return V_DROP;
 }
 
-void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,
-		      const struct odp_access *why)
+/*
+ * A requester that hears nothing of a request for its timeout sends it again, and fails when
+ * it has done so retry_cnt times. So the first time that it does while a fault whose end is
+ * not known keeps the request, it is told that this side is there and not ready; and from
+ * then on each time.
+ */
+bool resp_impatient(struct tr_qp *t)
 {
-	struct odp_access acc = {.now = why->now, .remote = true};
+	struct tr_resp *resp = &t->resp;
 
-	if (rest)
-		odp_fault_in(mem->mr, from,
-			     rest < EMU_FAULT_AHEAD ? rest : EMU_FAULT_AHEAD, write,
-			     &acc);
+	if (!tr_reliable(t->qp) || !resp->slow_since ||
+	    t->qp->hca->now - resp->slow_since < PATIENCE_NS)
+		return false;
+	resp->pressed = true;
+	resp->rnr_code = patience(t, ODP_WHEN_RESOLVED);
+	return true;
 }
 
 int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
@@ -284,7 +345,8 @@ static enum resp_verdict too_long(struct tr_qp *t)
 
 enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t len)
 {
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct odp_access acc = {
+	    .now = t->qp->hca->now, .remote = true, .waiter = &t->resp.fault};
 	struct tr_resp *resp = &t->resp;
 	struct emu_srq *srq = recv_srq(t->qp, resp->rsrqn);
 	struct tr_sg sg = {
@@ -370,7 +432,10 @@ static enum resp_verdict do_send(struct tr_qp *t, const struct roce_hdr *h, uint
 static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_t *data,
 				    uint32_t len)
 {
-	struct odp_access acc = {.now = t->qp->hca->now, .remote = true};
+	struct odp_access acc = {.now = t->qp->hca->now,
+				 .remote = true,
+				 .ahead = t->resp.resid - len,
+				 .waiter = &t->resp.fault};
 	struct tr_resp *resp = &t->resp;
 	struct resp_remote r = {resp->rkey, resp->va, resp->resid,
 				IBV_ACCESS_REMOTE_WRITE};
@@ -380,8 +445,6 @@ static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_
 	if (resp_remote_get(t, &r, srqn, &mem))
 		return V_ACCESS;
 	err = odp_write(mem.mr, mem.iova, data, len, &acc);
-	if (acc.faulted && sg_fault_ahead_ok(err, &acc))
-		resp_fault_ahead(&mem, mem.iova + len, resp->resid - len, true, &acc);
 	if (err)
 		return err == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
 	resp->va += len;
@@ -547,6 +610,9 @@ static void send_nak(struct tr_qp *t, enum resp_state state, uint8_t syndrome,
 		     uint32_t psn)
 {
 	resp_enter(t, state);
+	/* that of a READ response is about what comes first */
+	if (state == RESP_RNR && t->resp.nak && roce_psn_cmp(t->resp.nak_psn, psn) < 0)
+		return;
 	t->resp.nak = syndrome;
 	t->resp.nak_psn = psn;
 	t->resp.nak_msn = t->resp.msn;
@@ -742,6 +808,25 @@ void resp_communication(struct tr_qp *t)
 	emu_event(t->qp->hca, IBV_EVENT_COMM_EST, t->qp->cookie);
 }
 
+/*
+ * It waits behind the request that a fault keeps, unless the requester has lost patience with
+ * that request, or with a READ before it. True: it waits
+ */
+static bool rx_held(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h)
+{
+	struct tr_resp *resp = &t->resp;
+	int32_t diff = roce_psn_cmp(h->psn, resp->epsn);
+	bool again = diff == 0 && resp->fault.linked;
+
+	if ((!again && !(diff < 0 && resp->read_fault.linked)) || !resp_impatient(t)) {
+		hold(t, pkt);
+		return true;
+	}
+	drop_held(resp);
+	resp_enter(t, RESP_RUN);
+	return false;
+}
+
 void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	     uint32_t info, const uint8_t *payload, uint32_t len)
 {
@@ -752,9 +837,9 @@ void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h
 		return;
 	if (t->qp->type != IBV_QPT_UD) /* ud_rx() must look at the Q_Key first */
 		resp_communication(t);
-	if (resp->state == RESP_HELD)
-		hold(t, pkt);
-	else if (t->qp->type == IBV_QPT_UD)
+	if (resp->state == RESP_HELD && rx_held(t, pkt, h))
+		return;
+	if (t->qp->type == IBV_QPT_UD)
 		ud_rx(t, pkt, h, info, payload, len);
 	else if (t->qp->type == IBV_QPT_UC)
 		uc_request(t, pkt, h, info, payload, len);
@@ -810,6 +895,26 @@ void resp_timer(struct tr_timer *timer)
 		late_nak(t);
 	if (t->resp.state == RESP_HELD)
 		release_held(t);
+}
+
+void resp_fault_over(struct odp_waiter *w)
+{
+	struct tr_qp *t = container_of(w, struct tr_qp, resp.fault);
+
+	faults_over(&t->resp);
+	if (t->resp.state == RESP_HELD)
+		release_held(t);
+}
+
+void resp_read_fault_over(struct odp_waiter *w)
+{
+	struct tr_qp *t = container_of(w, struct tr_qp, resp.read_fault);
+
+	faults_over(&t->resp);
+	if (!t->resp.waiting)
+		return;
+	t->resp.waiting = false;
+	tr_sched(t);
 }
 
 enum tr_step resp_ack(struct tr_qp *t)

@@ -143,6 +143,9 @@ int tr_qp_init(struct emu_qp *qp)
 	tr_timer_init(&t->req.wait_timer, req_wait_done);
 	tr_timer_init(&t->resp.timer, resp_timer);
 	t->resp.held_tail = &t->resp.held;
+	t->req.fault.wake = req_fault_over;
+	t->resp.fault.wake = resp_fault_over;
+	t->resp.read_fault.wake = resp_read_fault_over;
 	return 0;
 }
 

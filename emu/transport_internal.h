@@ -168,6 +168,7 @@ struct tr_req {
 	uint32_t rnr_naks, timeouts; /* since the last progress, for the trace */
 	struct tr_timer ack_timer;
 	struct tr_timer wait_timer; /* REQ_RNR, REQ_MEM */
+	struct odp_waiter fault;    /* REQ_MEM */
 };
 
 /*
@@ -188,6 +189,9 @@ struct tr_req {
  * @event:	RESP_DYING: asynchronous event of the QP, 0 for none
  * @rnr_code:	timer of the RNR NAK that is about to be sent
  * @waiting:	the responses wait for a page fault
+ * @fault:	who waits for the end of a fault of a request, @read_fault: of the responses
+ * @slow_since:	when the first of these waits that are going on began (ns), 0: none is
+ * @pressed:	the requester has asked again for what waits: it is told to be patient
  * @comm_est:	IBV_EVENT_COMM_EST was raised
  * @drop_msg:	UC: what is left of a message that lacks a packet is dropped
  * @mute_until:	ODP_FAULT_DAMMING: requests that come before are lost
@@ -221,6 +225,9 @@ struct tr_resp {
 	uint32_t faults; /* requests put off by page faults */
 	uint64_t mute_until;
 	struct tr_timer timer; /* RESP_HELD, @waiting or @gap */
+	struct odp_waiter fault, read_fault;
+	uint64_t slow_since;
+	bool pressed;
 };
 
 /*
@@ -321,6 +328,7 @@ enum tr_step req_run(struct tr_qp *t, uint32_t *budget);
 /* Go back to @una and send from there again. */
 void req_rewind(struct tr_qp *t);
 void req_wait_done(struct tr_timer *timer);
+void req_fault_over(struct odp_waiter *w);
 void req_arm_ack_timer(struct tr_qp *t);
 
 /* What a requester does when the memory of @w gave @err */
@@ -403,9 +411,11 @@ int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
 		    struct emu_mem *mem);
 /* Memory is not there yet. What to do is the fault model's business. */
 enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc);
-/* A page fault in the middle of a message: ask for the pages behind it, too. */
-void resp_fault_ahead(struct emu_mem *mem, uint64_t from, uint64_t rest, bool write,
-		      const struct odp_access *why);
+/* The end of a fault that a request, or the responses, waited for */
+void resp_fault_over(struct odp_waiter *w);
+void resp_read_fault_over(struct odp_waiter *w);
+/* Is it time to tell a requester that asks again to be patient? */
+bool resp_impatient(struct tr_qp *t);
 /*
  * 9.9.3: errors of classes A and C; the QP fails once the requester has been told.
  * @reported: by a completion, so that no event is needed

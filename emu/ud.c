@@ -49,7 +49,7 @@ static void fill_header(const struct emu_qp *qp, const struct tr_wqe *w,
 
 enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
 {
-	struct odp_access acc = {.now = t->qp->hca->now};
+	struct odp_access acc = {.now = t->qp->hca->now, .waiter = &t->req.fault};
 	struct emu_qp *qp = t->qp;
 	struct net_path path;
 	struct roce_hdr h;

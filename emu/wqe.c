@@ -390,7 +390,10 @@ int sg_check_writable(const struct tr_sg *sg)
 	return 0;
 }
 
-/* Fault in @rest bytes behind @cur; what is wrong there will be found when it is used */
+/*
+ * Fault in @rest bytes behind @cur, the entries behind the one that faulted; what is wrong
+ * there will be found when it is used
+ */
 static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_t rest,
 			   int access, const struct odp_access *why)
 {
@@ -409,6 +412,17 @@ static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_
 		if (err == -EAGAIN)
 			err = 0;
 	}
+}
+
+/* What the entry of @cur has behind it, at most @rest */
+static uint64_t left_of_entry(const struct tr_sg *sg, const struct tr_cursor *cur,
+			      uint64_t rest)
+{
+	uint32_t length = sge_load(&sg->sge[cur->sge]).length;
+
+	if (cur->off >= length)
+		return 0;
+	return length - cur->off < rest ? length - cur->off : rest;
 }
 
 /* One piece of the list; 0 or an error of sg_read() */
@@ -431,6 +445,7 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 {
 	struct tr_cursor c = *cur;
 	bool faulted = false;
+	uint64_t behind = 0;
 	struct step s;
 	int err = 0;
 
@@ -438,6 +453,8 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 	while (*done < len) {
 		if (!sg_next(sg, &c, len - *done, &s))
 			return -ENOSPC;
+		behind = rest + len - *done - s.len;
+		acc->ahead = left_of_entry(sg, &c, behind);
 		err = copy_step(sg, &s, data + *done, access, acc);
 		faulted |= acc->faulted;
 		if (err)
@@ -445,8 +462,10 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 		*done += s.len;
 		*cur = c;
 	}
-	if (faulted && sg_fault_ahead_ok(err, acc))
-		sg_fault_ahead(sg, c, rest + len - *done, access, acc);
+	if (faulted && (!err || err == -EAGAIN) && behind > acc->ahead) {
+		c.off += (uint32_t)acc->ahead;
+		sg_fault_ahead(sg, c, behind - acc->ahead, access, acc);
+	}
 	return err;
 }
 

@@ -146,16 +146,6 @@ const uint8_t *wqe_inline(const struct emu_qp *qp, uint32_t index);
 
 /* Put @cur at byte @pos of the list. */
 void sg_seek(const struct tr_sg *sg, uint64_t pos, struct tr_cursor *cur);
-/*
- * Is what follows to be faulted in, after an access that ended in @err? Not while a fault
- * of that access is due: it may be of the same page, and its end is for the access to
- * see.
- */
-static inline bool sg_fault_ahead_ok(int err, const struct odp_access *acc)
-{
-	return !err || (err == -EAGAIN && acc->ready_at > acc->now);
-}
-
 /* May the list be written? 0 or an L_Key error, as below */
 int sg_check_writable(const struct tr_sg *sg);
 /*

@@ -118,7 +118,12 @@ void dom_lock(struct odp_domain *dom)
 
 void dom_unlock(struct odp_domain *dom)
 {
+	bool tell = dom->tell;
+
+	dom->tell = false;
 	pthread_mutex_unlock(&dom->lock);
+	if (tell && dom->told)
+		dom->told(dom->told_arg);
 }
 
 /* Apply what is there if the lock is free; its holder's successor does it else. */
@@ -127,7 +132,7 @@ static void inval_kick(struct odp_domain *dom)
 	if (pthread_mutex_trylock(&dom->lock))
 		return;
 	drain(dom);
-	pthread_mutex_unlock(&dom->lock);
+	dom_unlock(dom);
 }
 
 /* The monitor is about to tell. It may need this CPU, below our priority. */
@@ -153,10 +158,13 @@ void dom_settle(struct odp_domain *dom)
 
 void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
 {
+	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
+
 	if (!len)
 		return;
-	inval_push(&dom->inval, addr,
-		   len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1));
+	if (dom->linux_os)
+		os_linux_forget(dom->linux_os, addr, last);
+	inval_push(&dom->inval, addr, last);
 	inval_kick(dom);
 }
 
@@ -188,6 +196,8 @@ static void monitor_gone(void *arg, uintptr_t first, uintptr_t last)
 {
 	struct odp_domain *dom = arg;
 
+	if (dom->linux_os)
+		os_linux_forget(dom->linux_os, first, last);
 	inval_push(&dom->inval, first, last);
 }
 
@@ -245,6 +255,7 @@ static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 		       const struct odp_os *os, void *os_arg)
 {
 	pthread_mutexattr_t attr;
+	pthread_condattr_t clock;
 	int rc;
 
 	dom->cfg = *cfg;
@@ -257,6 +268,10 @@ static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
 	pthread_mutex_init(&dom->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&dom->job_over, &clock);
+	pthread_condattr_destroy(&clock);
 	prefetcher_init(&dom->prefetcher);
 	dom->script_no = 1;
 	rc = cfg->script ? script_parse(cfg->script, &dom->script, NULL, 0) : 0;
@@ -290,12 +305,34 @@ int odp_domain_create(const struct odp_config *cfg, const struct odp_os *os, voi
 	return 0;
 }
 
+/* A reference to an MR that only its jobs hold any more, NULL: there is none */
+static struct odp_mr *mr_with_jobs(struct odp_domain *dom)
+{
+	struct odp_mr *mr;
+
+	dom_lock(dom);
+	for (mr = dom->mrs; mr && !mr->jobs; mr = mr->next)
+		;
+	if (mr)
+		odp_mr_get(mr);
+	dom_unlock(dom);
+	return mr;
+}
+
 void odp_domain_destroy(struct odp_domain *dom)
 {
+	struct odp_mr *mr;
+
+	prefetcher_stop(&dom->prefetcher);
+	while ((mr = mr_with_jobs(dom))) {
+		odp_mr_quiesce(mr);
+		odp_mr_put(mr);
+	}
 	prefetcher_fini(&dom->prefetcher);
 	if (dom->linux_os)
 		os_linux_destroy(dom->linux_os);
 	evict_fini(&dom->evict);
+	pthread_cond_destroy(&dom->job_over);
 	pthread_mutex_destroy(&dom->lock);
 	free(dom->retired);
 	free(dom->script);

@@ -9,8 +9,11 @@
  * in the place of a sequence number, so that unrelated unmappings repeat nothing.
  *
  * An access looks at its pages under the lock. What is missing is one fault, counted once
- * however often it must be repeated. Served synchronously it is resolved on the spot. A
- * model that defers (or a latency) notes a pending fault instead and answers -EAGAIN; the
+ * however often it must be repeated. With it the rest of the access's operation is asked
+ * for, as far as it is in the same MR, so that an operation takes one fault wherever its
+ * buffer begins. Served synchronously it is resolved on the spot, unless somebody would
+ * have to be waited for: then a job does it (pending.c), and the answer is -EAGAIN. A
+ * model that defers (or a latency) notes a pending fault and answers -EAGAIN, too; the
  * first access at or after its time resolves the whole of it, exactly as if the handler
  * had done so at that time, and goes on as a hit. So everything hangs on the times that
  * callers pass in, and on no clock. An invalidation voids pending faults that it
@@ -29,11 +32,12 @@
 /* How often an access begins again */
 #define MAX_ATTEMPTS ODP_MAX_RETRIES
 /*
- * ODP_FAULT_FLOOD: what a request that comes in vain costs the handler, and how much longer
- * than without a fault can take ("3 to 4 orders of magnitude", ISPASS 2021)
+ * ODP_FAULT_FLOOD: how much longer than without a flood a fault can take ("3 to 4 orders of
+ * magnitude", ISPASS 2021)
  */
-#define FLOOD_COST   10000u /* ns */
 #define FLOOD_FACTOR 1000u
+/* mlx5 takes in up to 4 MiB behind an access */
+#define AHEAD_BYTES (4ull << 20)
 
 /* --- eviction --------------------------------------------------------------------- */
 
@@ -145,11 +149,19 @@ static int make_present(struct odp_mr *mr, const struct resolve *r)
 	struct odp_domain *dom = mr->dom;
 	uintptr_t addr = r->first << mr->shift;
 	size_t len = r->n << mr->shift;
+	static _Atomic bool never;
 	int rc;
 
 	watch(mr, addr, len);
 	rc = check_page_size(mr, r->first, r->n);
-	return rc ? rc : dom->os->populate(dom->os_arg, addr, len, r->write);
+	if (rc)
+		return rc;
+	if (!dom->os->slow || !dom->os->slow(dom->os_arg, addr, len, r->write, r->again))
+		return dom->os->populate(dom->os_arg, addr, len, r->write);
+	if (r->nowait)
+		return -EINPROGRESS;
+	return dom->os->fetch(dom->os_arg, addr, len, r->write,
+			      r->cancelled ? r->cancelled : &never);
 }
 
 /*
@@ -258,78 +270,12 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
 	return changed;
 }
 
-/* --- pending faults, with the lock ------------------------------------------------ */
-
-static bool pending_covers(const struct pending *p, uint64_t page, bool write)
-{
-	return page >= p->first && page - p->first < p->n && (p->write || !write);
-}
-
-static struct pending *pending_find(struct odp_demand *d, uint64_t page, bool write)
-{
-	for (unsigned int i = 0; i < d->n_pending; i++)
-		if (pending_covers(&d->pending[i], page, write))
-			return &d->pending[i];
-	return NULL;
-}
-
-static void pending_drop(struct odp_demand *d, struct pending *p)
-{
-	*p = d->pending[--d->n_pending];
-}
-
-void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last)
-{
-	struct odp_demand *d = mr->demand;
-
-	for (unsigned int i = 0; i < d->n_pending;) {
-		struct pending *p = &d->pending[i];
-
-		if (p->first <= last && p->first + p->n - 1 >= first)
-			pending_drop(d, p);
-		else
-			i++;
-	}
-}
-
-/*
- * A new one. If there is no room, that of the fault which is due first, if it is due
- * (nobody seems to want it). Else NULL and when that will be: the handler has no room for
- * more faults.
- */
-static struct pending *pending_new(struct odp_demand *d, uint64_t now,
-				   struct pending **first)
-{
-	if (d->n_pending < d->room_pending)
-		return &d->pending[d->n_pending++];
-	*first = &d->pending[0];
-	for (unsigned int i = 1; i < d->n_pending; i++)
-		if (d->pending[i].ready_at < (*first)->ready_at)
-			*first = &d->pending[i];
-	return (*first)->ready_at > now ? NULL : *first;
-}
-
-/*
- * ODP_FAULT_FLOOD: the handler is kept from its work by requests that come in vain, so
- * that all faults take longer.
- */
-static void pending_flood(struct odp_demand *d)
-{
-	for (unsigned int i = 0; i < d->n_pending; i++) {
-		struct pending *p = &d->pending[i];
-
-		if (p->model == ODP_FAULT_FLOOD && p->ready_at < p->limit)
-			p->ready_at = p->limit - p->ready_at > FLOOD_COST
-					  ? p->ready_at + FLOOD_COST
-					  : p->limit;
-	}
-}
-
 /* --- an access -------------------------------------------------------------------- */
 
 /*
  * struct service - an access on its way
  * @page, @n:	its pages
+ * @end:	the page behind the last that its operation wants
  * @write:	needs PT_WRITE
  * @touch:	transfers nothing
  * @model, @latency: how its faults are served
@@ -337,7 +283,7 @@ static void pending_flood(struct odp_demand *d)
  */
 struct service {
 	struct odp_mr *mr;
-	uint64_t page, n;
+	uint64_t page, n, end;
 	bool write, touch;
 	enum odp_fault_model model;
 	uint64_t latency;
@@ -349,10 +295,10 @@ static uint64_t clock_ns(const struct odp_domain *dom)
 	return dom->os->now ? dom->os->now(dom->os_arg) : 0;
 }
 
-/* A fault is counted once per access. */
+/* A fault is counted once per access; faulting in ahead of one is part of it. */
 static void count_fault(const struct service *s)
 {
-	if (s->acc->faulted)
+	if (s->acc->faulted || s->touch)
 		return;
 	s->acc->faulted = true;
 	if (s->write)
@@ -365,16 +311,122 @@ static void count_fault(const struct service *s)
 		COUNT(s->mr, local_faults, 1);
 }
 
+static int count_failed(const struct service *s)
+{
+	if (!s->touch)
+		COUNT(s->mr, failed_faults, 1);
+	return -EFAULT;
+}
+
+/*
+ * What a fault takes in: what is missing, and what the operation wants behind it. Under a
+ * bound on pages only half of them, since the other end of the operation may need the other
+ * half: what is taken in ahead must not be gone before it is used.
+ */
+static struct pt_span with_ahead(const struct service *s, struct pt_span miss)
+{
+	const struct evict *e = &s->mr->dom->evict;
+	struct pt_span span = miss;
+
+	if (s->end > miss.first + miss.n)
+		span.n = s->end - miss.first;
+	if (evict_on(e) && span.n > e->max / 2)
+		span.n = miss.n > e->max / 2 ? miss.n : e->max / 2;
+	return span;
+}
+
+static int defer(const struct service *s, const struct pending *p)
+{
+	s->acc->ready_at = p->ready_at;
+	s->acc->model = p->model;
+	if (p->job)
+		job_wait(p->job, s->acc->waiter);
+	return -EAGAIN;
+}
+
+/*
+ * Somebody must be waited for until these pages can be had: have a job do it. @started: when
+ * the fault was taken. -EAGAIN, -EFAULT: no memory
+ */
+static int wait_for(const struct service *s, struct pt_span span, uint64_t started)
+{
+	struct odp_mr *mr = s->mr;
+	struct odp_domain *dom = mr->dom;
+	struct odp_job *job = job_new(mr, span.first, span.n, s->write);
+	struct pending *p, *first = NULL;
+	bool mine;
+
+	if (!job || pending_room(mr)) {
+		if (job)
+			job_free(job);
+		return count_failed(s);
+	}
+	dom_lock(dom);
+	p = pending_find(mr->demand, span.first, s->write);
+	mine = !p && (p = pending_new(mr->demand, s->acc->now, &first));
+	if (mine) {
+		*p = (struct pending){
+		    .first = span.first,
+		    .n = span.n,
+		    .started = started,
+		    .ready_at = ODP_WHEN_RESOLVED,
+		    .job = job,
+		    .write = s->write,
+		    .model = s->model,
+		};
+		job_add(job);
+	}
+	defer(s, p ? p : first);
+	dom_unlock(dom);
+	if (!mine)
+		job_free(job);
+	else if (dom->os->defer(dom->os_arg, job))
+		odp_job_run(job); /* nobody else can: the caller waits */
+	return -EAGAIN;
+}
+
+static int64_t resolve(const struct service *s, struct pt_span span, bool again)
+{
+	struct resolve r = {
+	    .first = span.first,
+	    .n = span.n,
+	    .write = s->write,
+	    .retries = ODP_MAX_RETRIES,
+	    .nowait = true,
+	    .again = again,
+	};
+
+	return mr_resolve(s->mr, &r);
+}
+
+/* What is missing is there, the rest of the operation is with somebody: ask for it. */
+static void ask_ahead(const struct service *s, struct pt_span miss, struct pt_span span)
+{
+	struct odp_access acc = {.now = s->acc->now};
+	struct service rest = *s;
+
+	rest.touch = true;
+	rest.acc = &acc;
+	span.n -= miss.n;
+	span.first += miss.n;
+	wait_for(&rest, span, s->acc->now);
+}
+
+/* What is missing with the rest of the operation if that can be had, else alone */
 static int fault_now(const struct service *s, struct pt_span miss)
 {
-	struct resolve r = {miss.first, miss.n, s->write, 0, ODP_MAX_RETRIES};
-	int64_t changed = mr_resolve(s->mr, &r);
+	struct pt_span span = with_ahead(s, miss);
+	int64_t changed = resolve(s, span, false), whole = changed;
 
-	if (changed < 0) {
-		COUNT(s->mr, failed_faults, 1);
-		return -EFAULT;
-	}
+	if (changed < 0 && span.n > miss.n)
+		changed = resolve(s, miss, false);
+	if (changed == -EINPROGRESS)
+		return wait_for(s, whole == changed ? span : miss, s->acc->now);
+	if (changed < 0)
+		return count_failed(s);
 	COUNT(s->mr, pages_faulted, changed);
+	if (whole == -EINPROGRESS)
+		ask_ahead(s, miss, span);
 	return 0;
 }
 
@@ -385,29 +437,34 @@ static int serve_sync(const struct service *s, struct pt_span miss)
 
 	count_fault(s);
 	rc = fault_now(s, miss);
-	COUNT(s->mr, fault_ns, clock_ns(s->mr->dom) - begin);
+	if (rc != -EAGAIN)
+		COUNT(s->mr, fault_ns, clock_ns(s->mr->dom) - begin);
 	return rc;
 }
 
-/* Its time has come. The whole of it if that can be had, else what this access needs. */
+/*
+ * Its time has come. The whole of it if that can be had, else what this access needs; a job
+ * that tried just that needs no other.
+ */
 static int serve_due(const struct service *s, struct pt_span miss,
 		     const struct pending *p)
 {
-	struct resolve r = {p->first, p->n, p->write, 0, ODP_MAX_RETRIES};
-	int64_t changed = mr_resolve(s->mr, &r);
+	struct pt_span span = {p->first, p->n};
+	int64_t changed = p->rc ? p->rc : resolve(s, span, p->again);
 
+	if (changed == -EINPROGRESS)
+		return wait_for(s, span, p->started);
 	COUNT(s->mr, fault_ns, s->acc->now - p->started);
-	if (changed < 0)
-		return fault_now(s, miss);
+	if (p->rc && span.first == miss.first && span.n == miss.n)
+		return count_failed(s);
+	if (changed < 0) {
+		struct service alone = *s;
+
+		alone.end = 0;
+		return fault_now(&alone, miss);
+	}
 	COUNT(s->mr, pages_faulted, changed);
 	return 0;
-}
-
-static int defer(const struct service *s, const struct pending *p)
-{
-	s->acc->ready_at = p->ready_at;
-	s->acc->model = p->model;
-	return -EAGAIN;
 }
 
 static uint64_t add_capped(uint64_t a, uint64_t b)
@@ -416,7 +473,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 }
 
 /* With the lock, which it leaves */
-static int serve_new(const struct service *s, struct pt_span miss)
+static int serve_new(const struct service *s, struct pt_span span)
 {
 	struct odp_demand *d = s->mr->demand;
 	struct pending *p, *first = NULL;
@@ -430,8 +487,8 @@ static int serve_new(const struct service *s, struct pt_span miss)
 		return rc;
 	}
 	*p = (struct pending){
-	    .first = miss.first,
-	    .n = miss.n,
+	    .first = span.first,
+	    .n = span.n,
 	    .started = now,
 	    .ready_at = add_capped(now, s->latency),
 	    .limit = s->latency > UINT64_MAX / FLOOD_FACTOR
@@ -444,37 +501,6 @@ static int serve_new(const struct service *s, struct pt_span miss)
 	dom_unlock(s->mr->dom);
 	count_fault(s);
 	return rc;
-}
-
-/* Room for another pending fault, up to the bound */
-static int pending_room(struct odp_mr *mr)
-{
-	struct odp_demand *d = mr->demand;
-	struct pending *more, *unused;
-	unsigned int room;
-
-	dom_lock(mr->dom);
-	room = d->room_pending;
-	if (d->n_pending < room || room == ODP_MAX_PENDING) {
-		dom_unlock(mr->dom);
-		return 0;
-	}
-	dom_unlock(mr->dom);
-	room = room ? 2 * room : ODP_PENDING;
-	more = unused = malloc(room * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	dom_lock(mr->dom);
-	if (d->room_pending < room) {
-		if (d->n_pending)
-			memcpy(more, d->pending, d->n_pending * sizeof(*more));
-		unused = d->pending;
-		d->pending = more;
-		d->room_pending = room;
-	}
-	dom_unlock(mr->dom);
-	free(unused);
-	return 0;
 }
 
 /* With the lock: what is missing? Pages that are there were used. */
@@ -496,19 +522,20 @@ static bool span_covers(const struct pending *p, struct pt_span miss)
 	return p->first <= miss.first && p->first + p->n >= miss.first + miss.n;
 }
 
+static bool deferring(const struct service *s)
+{
+	return s->model != ODP_FAULT_SYNC || s->latency;
+}
+
 /*
- * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT.
- *
- * An access that waited for a fault gets the pages of that fault even where the bound on
- * pages has no room for all of them; else it might wait for ever. A touch (odp_fault_in())
- * accesses nothing: where the bound could evict the pages before the access that is to
- * come, a touch leaves the fault pending for that access.
+ * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT. The pages of a fault
+ * that was waited for are the access's even where the bound on pages has no room for them
+ * all: each wait ends in progress.
  */
 static int serve(const struct service *s)
 {
 	struct odp_mr *mr = s->mr;
 	struct odp_demand *d = mr->demand;
-	bool deferring = s->model != ODP_FAULT_SYNC || s->latency;
 
 	/* each turn resolves one pending fault */
 	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
@@ -517,7 +544,7 @@ static int serve(const struct service *s)
 		int rc;
 
 		dom_settle(mr->dom);
-		if (deferring && pending_room(mr))
+		if (deferring(s) && pending_room(mr))
 			return -EFAULT;
 		dom_lock(mr->dom);
 		miss = look(s);
@@ -526,18 +553,14 @@ static int serve(const struct service *s)
 			return 0;
 		}
 		p = pending_find(d, miss.first, s->write);
-		if (!p && deferring)
-			return serve_new(s, miss);
+		if (!p && deferring(s))
+			return serve_new(s, with_ahead(s, miss));
 		if (p && s->acc->now < p->ready_at) {
 			if (p->model == ODP_FAULT_FLOOD)
 				pending_flood(d);
 			rc = defer(s, p);
 			dom_unlock(mr->dom);
 			return rc;
-		}
-		if (p && s->touch && evict_on(&mr->dom->evict)) {
-			dom_unlock(mr->dom);
-			return 0;
 		}
 		if (p) {
 			due = *p;
@@ -551,6 +574,49 @@ static int serve(const struct service *s)
 			return rc;
 	}
 	return -EFAULT;
+}
+
+/*
+ * With the lock: what is missing and has no fault yet. Under a bound on pages no more than
+ * there is room for: what no access has asked for drops nothing.
+ */
+static struct pt_span look_ahead(const struct service *s)
+{
+	struct odp_mr *mr = s->mr;
+	const struct evict *e = &mr->dom->evict;
+	struct pt_span miss = pt_missing(&mr->demand->pt, s->page, s->n,
+					 s->write ? PT_READ | PT_WRITE : PT_READ);
+	const struct pending *p;
+
+	while (miss.n && (p = pending_find(mr->demand, miss.first, s->write))) {
+		uint64_t skip = p->first + p->n - miss.first;
+
+		miss.first += skip < miss.n ? skip : miss.n;
+		miss.n -= skip < miss.n ? skip : miss.n;
+	}
+	if (evict_on(e) && miss.n > e->max - e->used)
+		miss.n = e->max - e->used;
+	return miss;
+}
+
+/*
+ * Faults for pages that an access will come to. Those that are pending already are left to
+ * that access, which is to see their end.
+ */
+static int serve_touch(const struct service *s)
+{
+	struct odp_mr *mr = s->mr;
+	struct pt_span miss;
+
+	dom_settle(mr->dom);
+	if (deferring(s) && pending_room(mr))
+		return -EFAULT;
+	dom_lock(mr->dom);
+	miss = look_ahead(s);
+	if (miss.n && deferring(s))
+		return serve_new(s, miss);
+	dom_unlock(mr->dom);
+	return miss.n ? serve_sync(s, miss) : 0;
 }
 
 int access_transfer(struct odp_mr *mr, const struct access *a)
@@ -691,6 +757,18 @@ static int run_script(struct service *s)
 	return rc;
 }
 
+/* The page behind the last that the operation of an access wants */
+static uint64_t end_of_operation(const struct odp_mr *mr, const struct access *a,
+				 const struct odp_access *acc)
+{
+	uint64_t room = mr->addr + (mr->length - 1) - (a->addr + (a->len - 1));
+	uint64_t ahead = acc->ahead < AHEAD_BYTES ? acc->ahead : AHEAD_BYTES;
+
+	if (ahead > room)
+		ahead = room;
+	return ((a->addr + (a->len - 1) + ahead) >> mr->shift) + 1;
+}
+
 int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 {
 	struct mr_pages p = mr_pages_of(mr, a->addr, a->len);
@@ -699,6 +777,7 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 	    .mr = mr,
 	    .page = p.first,
 	    .n = p.n,
+	    .end = end_of_operation(mr, a, acc),
 	    .write = a->kind != ACCESS_READ && a->kind != ACCESS_TOUCH_READ,
 	    .touch = touch,
 	    .model = mr->demand->model,
@@ -707,7 +786,9 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 	};
 	int rc;
 
-	if (mr->demand->careful && !touch) {
+	if (touch)
+		return serve_touch(&s);
+	if (mr->demand->careful) {
 		rc = run_script(&s);
 		if (rc)
 			return rc;
@@ -716,7 +797,7 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 		if (i && acc->faulted)
 			COUNT(mr, retries, 1);
 		rc = serve(&s);
-		if (rc || touch)
+		if (rc)
 			return rc;
 		rc = access_transfer(mr, a);
 		if (!rc && !acc->faulted)

@@ -207,6 +207,23 @@ static __attribute__((noinline, cold)) void thread_prepare(void)
 	thread_ready = true;
 }
 
+/* See guard_interruptible(); was it interrupted? */
+static THREAD_LOCAL bool interruptible;
+static THREAD_LOCAL volatile bool interrupted;
+
+void guard_interruptible(void)
+{
+	interruptible = true;
+}
+
+bool guard_interrupted(void)
+{
+	bool was = interrupted;
+
+	interrupted = false;
+	return was;
+}
+
 static inline void guard_enter(void)
 {
 	if (__builtin_expect(!thread_ready, 0))
@@ -533,6 +550,22 @@ static bool restore_file(const siginfo_t *info)
 	return true;
 }
 
+/* A signal of this process to a thread that takes them; wherever it hits, it is ours. */
+static __attribute__((no_sanitize("address", "thread", "undefined"))) bool
+interrupt(const siginfo_t *info, void *ctx)
+{
+	if (!interruptible || info->si_code != SI_TKILL || info->si_pid != getpid())
+		return false;
+	interrupted = true;
+#ifdef GUARD_SETJMP
+	if (frame)
+		siglongjmp(frame->env, 1);
+#else
+	guard_recover(ctx);
+#endif
+	return true;
+}
+
 static __attribute__((no_sanitize("address", "thread", "undefined"))) void
 guard_handler(int sig, siginfo_t *info, void *ctx)
 {
@@ -549,6 +582,8 @@ guard_handler(int sig, siginfo_t *info, void *ctx)
 		if (guard_recover(ctx))
 			return;
 #endif
+	} else if (sig == SIGSEGV && interrupt(info, ctx)) {
+		return;
 	}
 	if (sig != SIGBUS || !restore_file(info))
 		chain_on(sig, info, ctx);

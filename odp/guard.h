@@ -10,6 +10,7 @@
 #define URXE_ODP_GUARD_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,15 @@ int guard_fetch_add(uint64_t *p, uint64_t add, uint64_t *orig);
 int guard_store64(uint64_t *p, uint64_t v);
 /* Touch each page of a range; @write: without changing a byte */
 int guard_touch(uintptr_t addr, size_t len, int write);
+
+/*
+ * guard_interruptible - from now on SIGSEGV that this process sends to this thread by
+ * tgkill(2) is for nobody but the guard: a guarded routine that the thread is in returns
+ * -EFAULT, also from a page fault that waits for a userfaultfd handler. guard_interrupted():
+ * did that happen since it was asked last?
+ */
+void guard_interruptible(void);
+bool guard_interrupted(void);
 
 /*
  * guard_file - the library's own shared mapping of a file, of which there is one. When

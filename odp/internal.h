@@ -2,9 +2,9 @@
  * internal.h - what the files of odp/ share; nobody else includes it.
  *
  * Locks. There is one lock per domain, dom->lock. It covers the registry of MRs, all
- * changes of page tables, faults in flight, pending faults and the eviction list;
- * critical sections are short, call nothing of the operating system, and neither allocate
- * nor free. Accesses that find their pages present take no lock.
+ * changes of page tables, faults in flight, pending faults, jobs, waiters and the eviction
+ * list; critical sections are short, call nothing of the operating system that could wait,
+ * and neither allocate nor free. Accesses that find their pages present take no lock.
  *
  * Invalidations. A caller of munmap(2) cannot wait for that lock: it may be the garbage
  * collector that has stopped the thread which holds it, and the userfaultfd monitor must
@@ -83,16 +83,44 @@ struct inflight {
 };
 
 /*
- * struct pending - a fault that the model defers
+ * struct pending - a fault that the model defers, or that a job resolves
  * @n:		pages
  * @started:	when it was taken
+ * @ready_at:	when it is due; ODP_WHEN_RESOLVED while @job is at work
  * @limit:	it is not put off beyond that
+ * @job:	NULL without, and when it is done
+ * @rc:		what it came to
+ * @again:	it was done
  */
 struct pending {
 	uint64_t first, n;
 	uint64_t started, ready_at, limit;
-	bool write;
+	struct odp_job *job;
+	int rc;
+	bool write, again;
 	enum odp_fault_model model;
+};
+
+/*
+ * struct odp_job - pages that somebody must be waited for, with a reference to the MR
+ * @next:	for whoever has it queued (odp_os.defer)
+ * @run:	what odp_job_run() is to do, also when it is cancelled; frees it
+ * @work:	of @run
+ * @first, @n:	pages
+ * @cancelled:	the result is not wanted
+ * @waiters:	whom to tell
+ * @mr_next, @mr_pprev: mr->jobs
+ */
+struct odp_job {
+	struct odp_job *next;
+	struct odp_mr *mr;
+	void (*run)(struct odp_job *job);
+	void *work;
+	uint64_t first, n;
+	bool write;
+	_Atomic bool cancelled;
+	struct odp_waiter *waiters;
+	struct odp_job *mr_next, **mr_pprev;
 };
 
 #define ODP_N_COUNTERS (sizeof(struct odp_counters) / sizeof(uint64_t))
@@ -127,6 +155,7 @@ struct odp_demand {
  * @prev, @next: all MRs of the domain
  * @range:	in dom->explicit_mrs (bytes, rounded out to pages)
  * @demand:	NULL if pinned
+ * @jobs:	that are under way or wait for their turn
  */
 struct odp_mr {
 	struct odp_domain *dom;
@@ -141,6 +170,7 @@ struct odp_mr {
 	char name[32];
 	struct odp_mr *prev, *next;
 	struct range_node range;
+	struct odp_job *jobs;
 };
 
 /*
@@ -150,6 +180,9 @@ struct odp_mr {
  * @script:	scripted faults, NULL without; @script_no: how many were there before, 1 for the
  *		first. Under the lock
  * @explicit_mrs: on-demand MRs by address; @implicit of the MRs are everywhere
+ * @job_over:	a job ended
+ * @resolved:	waiters that odp_resolved() is to give out, @n_resolved of them
+ * @told, @told_arg: see odp_domain_tell(); @tell: to be called after the unlock
  * @total:	counters of MRs that are gone
  * @retired:	ring of the last of them, @n_retired ever
  */
@@ -169,6 +202,12 @@ struct odp_domain {
 	unsigned int implicit;
 	struct odp_mr *mrs;
 	unsigned int n_mrs;
+	pthread_cond_t job_over;
+	struct odp_waiter *resolved;
+	_Atomic unsigned int n_resolved;
+	void (*told)(void *arg);
+	void *told_arg;
+	bool tell;
 	struct odp_counters total;
 	struct odp_mr_info *retired;
 	uint64_t n_retired;
@@ -199,6 +238,7 @@ static inline void mr_count_hit(struct odp_mr *mr)
 
 /* Take the lock, and apply what invalidations there are */
 void dom_lock(struct odp_domain *dom);
+/* Leave it, and tell of what was resolved meanwhile */
 void dom_unlock(struct odp_domain *dom);
 /* All invalidations that began before are applied now. Without the lock. */
 void dom_settle(struct odp_domain *dom);
@@ -247,12 +287,19 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
  */
 void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len);
 
-/* Advice for resolving a fault: what to do with the pages */
+/*
+ * struct resolve - advice for resolving a fault
+ * @flags:	of the pages, in the table
+ * @nowait:	-EINPROGRESS instead of waiting for somebody. @again: as for odp_os.slow()
+ * @cancelled:	NULL, or of the job that does it
+ */
 struct resolve {
 	uint64_t first, n;
 	bool write;
 	uint8_t flags;
 	unsigned int retries;
+	bool nowait, again;
+	_Atomic bool *cancelled;
 };
 /*
  * mr_resolve - make pages present and publish them. The number of pages that changed, or
@@ -266,11 +313,38 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r);
  * MR
  */
 pt_page_fn *mr_forget_fn(struct odp_mr *mr);
-/* With the lock: pending faults that overlap the pages are void. */
-void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);
-
 /* With the lock: which rules of the script are about this MR, if it has their states */
 void mr_match_rules(struct odp_mr *mr);
+
+/* pending.c */
+
+/* Room for another pending fault, up to the bound. 0 or -ENOMEM; without the lock */
+int pending_room(struct odp_mr *mr);
+/* The rest: with the lock. The fault that covers a page */
+struct pending *pending_find(struct odp_demand *d, uint64_t page, bool write);
+/*
+ * A new one. If there is no room, that of the fault which is due first, if it is due
+ * (nobody seems to want it). Else NULL and that fault in @first: there is no room for more
+ */
+struct pending *pending_new(struct odp_demand *d, uint64_t now, struct pending **first);
+void pending_drop(struct odp_demand *d, struct pending *p);
+/* ODP_FAULT_FLOOD: a request came in vain. */
+void pending_flood(struct odp_demand *d);
+/* Pending faults that overlap the pages are void; who waits for them is told. */
+void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);
+
+/*
+ * A job that has these pages fetched for a pending fault, unless it is given another @run.
+ * NULL: no memory. Without the lock; unless job_add() follows, job_free()
+ */
+struct odp_job *job_new(struct odp_mr *mr, uint64_t first, uint64_t n, bool write);
+void job_free(struct odp_job *job);
+/* With the lock: it is one of its MR's now, until job_end() */
+void job_add(struct odp_job *job);
+/* The end of a job: who waits for it is told. With the lock, before job_free() */
+void job_end(struct odp_job *job);
+/* With the lock: have @w, which may be NULL, told when the job ends. */
+void job_wait(struct odp_job *job, struct odp_waiter *w);
 
 /* region.c */
 

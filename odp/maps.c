@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 
 #include "odp/sys.h"
 
@@ -100,6 +101,41 @@ static bool text_line(struct text *t, char *line, size_t size)
 	return c >= 0;
 }
 
+/* A decimal number and the character that ends it, which is returned */
+static int text_decimal(struct text *t, uint64_t *out)
+{
+	int c;
+
+	*out = 0;
+	while ((c = text_get(t)) >= '0' && c <= '9')
+		*out = *out * 10 + (unsigned int)(c - '0');
+	return c;
+}
+
+/* "rw-p 00000000 00:01 1234 name", behind the addresses. False: it ends early */
+static bool text_vma(struct text *t, struct vma *vma)
+{
+	uintptr_t offset, major, minor;
+	char perm[4];
+	int c;
+
+	for (int i = 0; i < 4; i++) {
+		c = text_get(t);
+		if (c < 0)
+			return false;
+		perm[i] = (char)c;
+	}
+	vma->readable = perm[0] == 'r';
+	vma->writable = perm[1] == 'w';
+	vma->shared = perm[3] == 's';
+	if (text_get(t) != ' ' || text_hex(t, &offset) != ' ' ||
+	    text_hex(t, &major) != ':' || text_hex(t, &minor) != ' ')
+		return false;
+	vma->dev = makedev((unsigned int)major, (unsigned int)minor);
+	c = text_decimal(t, &vma->inode);
+	return c == ' ' || c == '\n';
+}
+
 static bool find_text(int fd, uintptr_t addr, struct vma *vma)
 {
 	struct text t = {.fd = fd};
@@ -107,14 +143,10 @@ static bool find_text(int fd, uintptr_t addr, struct vma *vma)
 
 	memset(vma, 0, sizeof(*vma));
 	while (text_hex(&t, &vma->start) == '-' && text_hex(&t, &vma->end) == ' ') {
+		if (vma->end > addr)
+			return text_vma(&t, vma);
 		if (!text_line(&t, line, sizeof(line)))
 			return false;
-		if (vma->end <= addr)
-			continue;
-		vma->readable = line[0] == 'r';
-		vma->writable = line[1] == 'w';
-		vma->shared = line[3] == 's';
-		return true;
 	}
 	return false;
 }
@@ -134,6 +166,8 @@ bool maps_find(struct maps *m, uintptr_t addr, struct vma *vma)
 		vma->writable = q.vma_flags & QUERY_VMA_WRITABLE;
 		vma->shared = q.vma_flags & QUERY_VMA_SHARED;
 		vma->page_size = q.vma_page_size;
+		vma->dev = makedev(q.dev_major, q.dev_minor);
+		vma->inode = q.inode;
 		return true;
 	}
 	if (m->query && errno == ENOENT)

@@ -8,16 +8,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * struct vma - a mapping
  * @end:	first byte after it
  * @page_size:	of its pages, 0 if unknown
+ * @dev, @inode: of the file, both 0 for anonymous memory
  */
 struct vma {
 	uintptr_t start, end;
 	bool readable, writable, shared;
 	size_t page_size;
+	dev_t dev;
+	uint64_t inode;
 };
 
 /* struct maps - /proc/self/maps, opened for a few queries */

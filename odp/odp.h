@@ -25,6 +25,7 @@
 
 struct odp_domain; /* the page tables of one process */
 struct odp_mr;
+struct odp_job; /* a fault that somebody else must resolve */
 
 /*
  * struct odp_os - the operating system under the page tables
@@ -36,6 +37,15 @@ struct odp_mr;
  *		programs poll on them.
  * @cmp_swap, @fetch_add, @store64: guarded 8-byte atomics on an aligned address
  * @resident:	one byte per page of the range: bit 0 present, bit 1 writable. 0 or -errno
+ * @slow:	may making these pages present take long, since somebody must do something
+ *		for it: a disk, a server, a userfaultfd handler of the program? Takes no
+ *		time itself. @again: fetch() was just through with them
+ * @defer:	have odp_job_run() called soon, where it keeps nobody from anything. 0 or
+ *		-errno: there is no such place
+ * @cancel:	a job that was deferred is not wanted any more. True: it has not begun, and
+ *		is not begun any more. Else fetch() ends, if the kernel lets it
+ * @fetch:	populate for odp_job_run(), may take as long as it likes. -ECANCELED soon after
+ *		*@cancelled is true and @cancel was called
  * @watch:	called before pages of a range are made present: have odp_invalidate()
  *		called for what is mapped there now. Idempotent. 0, or -errno where this cannot be had
  *		(then all depends on odp_invalidate() from interposition and on guarded copies).
@@ -44,7 +54,8 @@ struct odp_mr;
  * @page_size:	the size of the pages that back an address, 0 if unknown
  * @now:	for odp_counters.fault_ns only: ns, monotonic
  *
- * resident, watch, unwatch, page_size and now may be NULL.
+ * resident, watch, unwatch, page_size and now may be NULL; so may slow, defer, cancel and
+ * fetch together: then nothing takes long.
  */
 struct odp_os {
 	int (*populate)(void *arg, uintptr_t addr, size_t len, bool write);
@@ -54,6 +65,11 @@ struct odp_os {
 	int (*fetch_add)(void *arg, uint64_t *p, uint64_t add, uint64_t *orig);
 	int (*store64)(void *arg, uint64_t *p, uint64_t v);
 	int (*resident)(void *arg, uintptr_t addr, size_t len, uint8_t *pages);
+	bool (*slow)(void *arg, uintptr_t addr, size_t len, bool write, bool again);
+	int (*defer)(void *arg, struct odp_job *job);
+	bool (*cancel)(void *arg, struct odp_job *job);
+	int (*fetch)(void *arg, uintptr_t addr, size_t len, bool write,
+		     _Atomic bool *cancelled);
 	int (*watch)(void *arg, uintptr_t addr, size_t len);
 	void (*unwatch)(void *arg, uintptr_t addr, size_t len);
 	size_t (*page_size)(void *arg, uintptr_t addr);
@@ -199,6 +215,13 @@ struct odp_mr *odp_mr_get(struct odp_mr *mr);
 /* The last put frees. Never called under a lock of this layer. */
 void odp_mr_put(struct odp_mr *mr);
 /*
+ * odp_mr_quiesce - nobody wants this MR any more: give up its faults that are being waited
+ * for, and return when none of them touches its memory. That can take as long as the kernel
+ * takes to let go of a page (userfaultfd: at once; a file server that does not answer: until
+ * it does). No lock is held, faults of others go on.
+ */
+void odp_mr_quiesce(struct odp_mr *mr);
+/*
  * The id by which `--stats` and `urxe stat` show it (the lkey), and a name, for which
  * odp_config.named and scripted faults may have rules
  */
@@ -216,9 +239,29 @@ void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
 int odp_domain_set_script(struct odp_domain *dom, const char *text);
 
 /*
+ * struct odp_waiter - part of something that waits for a fault whose end nobody can tell in
+ * advance
+ * @wake:	for whoever takes it from odp_resolved()
+ * @linked:	it waits, or was not taken yet; its owner's
+ * @next, @pprev: this layer's
+ */
+struct odp_waiter {
+	void (*wake)(struct odp_waiter *w);
+	struct odp_waiter *next, **pprev;
+	bool linked;
+};
+
+/* Of odp_access.ready_at: when odp_resolved() tells the waiter */
+#define ODP_WHEN_RESOLVED UINT64_MAX
+
+/*
  * struct odp_access - who accesses, and when
  * @now:	time of the access
  * @remote:	on behalf of a request from the wire (else a local SGE)
+ * @ahead:	bytes that its operation has behind these: if a page is missing they are
+ *		asked for with it, as far as they are in the MR
+ * @waiter:	is told when the answer is -EAGAIN and @ready_at ODP_WHEN_RESOLVED; NULL:
+ *		nobody. What it waited for before it waits for no more.
  * @ready_at:	set when the answer is -EAGAIN: try again then
  * @faulted:	set: did this access take a page fault? (one that waits for a fault which
  *		an earlier access took did not)
@@ -227,6 +270,8 @@ int odp_domain_set_script(struct odp_domain *dom, const char *text);
 struct odp_access {
 	uint64_t now;
 	bool remote;
+	uint64_t ahead;
+	struct odp_waiter *waiter;
 	uint64_t ready_at;
 	bool faulted;
 	enum odp_fault_model model;
@@ -237,7 +282,9 @@ struct odp_access {
  * has checked along with the keys; it is checked here again.
  *
  * 0; -EFAULT: the memory is gone, protected, or out of bounds; -EAGAIN: the fault model
- * defers, see @ready_at, nothing was transferred.
+ * defers, or the pages take long to get, see @ready_at; nothing was transferred.
+ *
+ * None of them waits for anybody: what takes long becomes a struct odp_job.
  */
 int odp_read(struct odp_mr *mr, uint64_t iova, void *dst, size_t len,
 	     struct odp_access *acc);
@@ -250,11 +297,29 @@ int odp_fetch_add(struct odp_mr *mr, uint64_t iova, uint64_t add, uint64_t *orig
 		  struct odp_access *acc);
 int odp_store64(struct odp_mr *mr, uint64_t iova, uint64_t value, struct odp_access *acc);
 /*
- * Fault a range in without transferring (all SGEs of a WQE; the rest of an operation).
- * Counts no cache hit, and is no access for scripted faults.
+ * Fault a range in without transferring (the other SGEs of a WQE). Counts neither a hit
+ * nor a fault of its own, ends no fault that an access waits for, and is no access for
+ * scripted faults.
  */
 int odp_fault_in(struct odp_mr *mr, uint64_t iova, size_t len, bool write,
 		 struct odp_access *acc);
+
+/*
+ * odp_job_run - resolve it, from the place that odp_os.defer() found; once. May take long.
+ */
+void odp_job_run(struct odp_job *job);
+/*
+ * odp_domain_tell - @fn is called when odp_resolved() has something; by any thread, maybe
+ * inside munmap(2) of the application, so it waits for nothing. Before the first access
+ */
+void odp_domain_tell(struct odp_domain *dom, void (*fn)(void *arg), void *arg);
+/*
+ * odp_resolved - the next waiter whose fault is over, one way or the other (its access may
+ * have to wait anew); NULL if there is none. It waits no more.
+ */
+struct odp_waiter *odp_resolved(struct odp_domain *dom);
+/* Its owner does not wait any more. */
+void odp_unwait(struct odp_domain *dom, struct odp_waiter *w);
 
 /*
  * The memory was unmapped, discarded, moved or protected: forget it. All MRs of the

@@ -1,8 +1,15 @@
 /*
  * os_linux.c - struct odp_os on the real kernel.
  *
- * Owns the userfaultfd, if there is one. What a kernel or a container does not give is
- * found out by trying, once.
+ * Owns the userfaultfd, if there is one, and the threads on which faults wait. What a kernel
+ * or a container does not give is found out by trying, once.
+ *
+ * Which fault takes long? There is no call that tries a page fault and does not wait. But
+ * the kernel tells what is needed to know beforehand: plain memory (plain.h) that is
+ * registered with our userfaultfd, and so with nobody else's, is filled with zeroes or copied,
+ * unless it was swapped out. Elsewhere a page that is present is there for the asking, and
+ * any other one takes as long as its file system, or the program's own userfaultfd handler,
+ * likes. Where we have no userfaultfd, nobody else is thought to have one.
  */
 #include "odp/os_linux.h"
 
@@ -14,6 +21,8 @@
 
 #include "odp/guard.h"
 #include "odp/maps.h"
+#include "odp/plain.h"
+#include "odp/pool.h"
 #include "odp/sys.h"
 
 #ifndef MADV_POPULATE_READ
@@ -23,7 +32,9 @@
 
 /* Entries of /proc/self/pagemap (Documentation/admin-guide/mm/pagemap.rst) */
 #define PAGEMAP_PRESENT	  (1ull << 63)
+#define PAGEMAP_SWAP	  (1ull << 62)
 #define PAGEMAP_SHARED	  (1ull << 61)
+#define PAGEMAP_UFFD_WP	  (1ull << 57)
 #define PAGEMAP_EXCLUSIVE (1ull << 56)
 
 /* Turns of a madvise() that says EAGAIN or EINTR */
@@ -40,6 +51,8 @@ struct os_linux {
 	uint8_t page_shift;
 	struct uffd *uffd;
 	int uffd_errno;
+	struct plain plain;
+	struct pool pool;
 };
 
 /* --- operations ------------------------------------------------------------------- */
@@ -100,8 +113,13 @@ static uint8_t entry_state(uint64_t entry, const struct vma *vma)
 	return (entry & PAGEMAP_EXCLUSIVE) && !(entry & PAGEMAP_SHARED) ? 3 : 1;
 }
 
-static int read_pagemap(int fd, int shift, uintptr_t addr, size_t n,
-			const struct vma *vma, uint8_t *pages)
+/* Says of entries of one mapping what is to be said. False: that is enough */
+typedef bool entries_fn(void *arg, const struct vma *vma, const uint64_t *entry,
+			size_t n);
+
+/* The entries of pages of a mapping, some at a time. 0 or -errno */
+static int each_entry(int fd, int shift, uintptr_t addr, size_t n, const struct vma *vma,
+		      entries_fn *fn, void *arg)
 {
 	uint64_t entry[256];
 
@@ -113,18 +131,33 @@ static int read_pagemap(int fd, int shift, uintptr_t addr, size_t n,
 		if (got <= 0)
 			return got ? -errno : 0;
 		step = (size_t)got / sizeof(entry[0]);
-		for (size_t i = 0; i < step; i++)
-			*pages++ = entry_state(entry[i], vma);
+		if (!fn(arg, vma, entry, step))
+			return 0;
 		addr += step << shift;
 		n -= step;
 	}
 	return 0;
 }
 
+struct residents {
+	uint8_t *pages;
+};
+
+static bool note_residents(void *arg, const struct vma *vma, const uint64_t *entry,
+			   size_t n)
+{
+	struct residents *r = arg;
+
+	for (size_t i = 0; i < n; i++)
+		*r->pages++ = entry_state(entry[i], vma);
+	return true;
+}
+
 static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 {
 	const struct os_linux *os = arg;
 	uintptr_t end = addr + len;
+	struct residents r;
 	struct maps maps;
 	struct vma vma;
 	int fd, rc;
@@ -143,14 +176,129 @@ static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 			p = vma.start;
 		if (p >= stop)
 			break;
-		rc = read_pagemap(fd, os->page_shift, p, (stop - p) >> os->page_shift,
-				  &vma, pages + ((p - addr) >> os->page_shift));
+		r.pages = pages + ((p - addr) >> os->page_shift);
+		rc = each_entry(fd, os->page_shift, p, (stop - p) >> os->page_shift, &vma,
+				note_residents, &r);
 		p = stop;
 	}
 	if (fd >= 0)
 		sys_close(fd);
 	maps_close(&maps);
 	return rc;
+}
+
+/*
+ * struct suspicion - may pages take long?
+ * @plain:	the mapping is plain memory that nobody else has a userfaultfd on
+ * @again:	they were fetched just now
+ */
+struct suspicion {
+	bool write, plain, again, slow;
+};
+
+/*
+ * A shared page of a file must ask its file system before it is written to, which may wait
+ * for the disk; how long ago it did cannot be seen.
+ */
+static bool entry_slow(const struct suspicion *s, const struct vma *vma, uint64_t entry)
+{
+	if (s->plain)
+		return entry & PAGEMAP_SWAP;
+	if (!(entry & PAGEMAP_PRESENT))
+		return true;
+	return s->write &&
+	       ((entry & PAGEMAP_UFFD_WP) || (vma->shared && vma->inode && !s->again));
+}
+
+static bool suspect(void *arg, const struct vma *vma, const uint64_t *entry, size_t n)
+{
+	struct suspicion *s = arg;
+
+	for (size_t i = 0; i < n && !s->slow; i++)
+		s->slow = entry_slow(s, vma, entry[i]);
+	return !s->slow;
+}
+
+/* Pages of a mapping. Without a pagemap, what was fetched is trusted to be there. */
+static bool vma_slow(struct os_linux *os, const struct vma *vma, uintptr_t addr,
+		     uintptr_t end, struct suspicion *s)
+{
+	int fd;
+
+	/* a fault that fails at once */
+	if (!vma->readable || (s->write && !vma->writable))
+		return false;
+	s->plain = plain_is(&os->plain, vma) &&
+		   (!os->uffd || uffd_watched(os->uffd, addr, end - addr));
+	if (s->plain && !plain_swaps(&os->plain))
+		return false;
+	fd = os->pagemap ? sys_open("/proc/self/pagemap", O_RDONLY) : -1;
+	if (fd < 0)
+		return !s->plain && !s->again;
+	each_entry(fd, os->page_shift, addr, (end - addr) >> os->page_shift, vma, suspect,
+		   s);
+	sys_close(fd);
+	return s->slow;
+}
+
+static bool range_slow(struct os_linux *os, uintptr_t addr, uintptr_t end,
+		       struct suspicion *s)
+{
+	uint64_t gone = atomic_load(&os->plain.gone);
+	struct maps maps;
+	struct vma vma;
+	bool slow = false;
+
+	if (maps_open(&maps))
+		return false;
+	while (!slow && addr < end && maps_find(&maps, addr, &vma) && vma.start < end) {
+		uintptr_t stop = vma.end < end ? vma.end : end;
+
+		if (vma.start > addr)
+			addr = vma.start;
+		if (plain_is(&os->plain, &vma))
+			plain_add(&os->plain, &vma, gone);
+		slow = vma_slow(os, &vma, addr, stop, s);
+		if (stop <= addr)
+			break;
+		addr = stop;
+	}
+	maps_close(&maps);
+	return slow;
+}
+
+static bool linux_slow(void *arg, uintptr_t addr, size_t len, bool write, bool again)
+{
+	struct os_linux *os = arg;
+	struct suspicion s = {.write = write, .again = again};
+	uintptr_t last = addr + (len - 1);
+
+	if (plain_known(&os->plain, addr, last) &&
+	    (!os->uffd || uffd_watched(os->uffd, addr, len)) && !plain_swaps(&os->plain))
+		return false;
+	return range_slow(os, addr, last + 1, &s);
+}
+
+static int linux_defer(void *arg, struct odp_job *job)
+{
+	struct os_linux *os = arg;
+
+	return pool_submit(&os->pool, job);
+}
+
+static bool linux_cancel(void *arg, struct odp_job *job)
+{
+	struct os_linux *os = arg;
+
+	return pool_cancel(&os->pool, job);
+}
+
+static int linux_fetch(void *arg, uintptr_t addr, size_t len, bool write,
+		       _Atomic bool *cancelled)
+{
+	const struct os_linux *os = arg;
+
+	return pool_fetch(addr, len, (size_t)1 << os->page_shift, write, cancelled);
 }
 
 static int linux_watch(void *arg, uintptr_t addr, size_t len)
@@ -197,6 +345,10 @@ const struct odp_os os_linux_ops = {
     .fetch_add = linux_fetch_add,
     .store64 = linux_store64,
     .resident = linux_resident,
+    .slow = linux_slow,
+    .defer = linux_defer,
+    .cancel = linux_cancel,
+    .fetch = linux_fetch,
     .watch = linux_watch,
     .unwatch = linux_unwatch,
     .page_size = linux_page_size,
@@ -244,6 +396,8 @@ int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
 	os->page_shift = (uint8_t)__builtin_ctzl(sysconf(_SC_PAGESIZE));
 	os->populate = has_populate();
 	os->pagemap = has_pagemap();
+	plain_init(&os->plain, (size_t)1 << os->page_shift);
+	pool_init(&os->pool);
 	os->uffd_errno = uffd ? -uffd_open(hooks, arg, &os->uffd) : ECANCELED;
 	*out = os;
 	return 0;
@@ -251,6 +405,8 @@ int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
 
 void os_linux_destroy(struct os_linux *os)
 {
+	pool_fini(&os->pool);
+	plain_fini(&os->plain);
 	if (os->uffd)
 		uffd_close(os->uffd);
 	free(os);
@@ -270,6 +426,11 @@ bool os_linux_release(struct os_linux *os, uintptr_t addr, size_t len)
 void os_linux_released(struct os_linux *os, uintptr_t addr, size_t len, bool again)
 {
 	uffd_released(os->uffd, addr, len, again);
+}
+
+void os_linux_forget(struct os_linux *os, uintptr_t first, uintptr_t last)
+{
+	plain_forget(&os->plain, first, last);
 }
 
 void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)

@@ -24,6 +24,8 @@ void os_linux_abandon(struct os_linux *os);
 /* uffd_release() and uffd_released(), if there is a userfaultfd; else false */
 bool os_linux_release(struct os_linux *os, uintptr_t addr, size_t len);
 void os_linux_released(struct os_linux *os, uintptr_t addr, size_t len, bool again);
+/* The range was unmapped, moved or replaced, or will be. Waits for nothing */
+void os_linux_forget(struct os_linux *os, uintptr_t first, uintptr_t last);
 void os_linux_caps(const struct os_linux *os, struct odp_caps *caps);
 /* The descriptors that it keeps open, at most @max; how many */
 int os_linux_fds(const struct os_linux *os, int *fds, int max);

@@ -2,7 +2,8 @@
  * prefetch.c - filling the page table before it is needed; see prefetch.h.
  *
  * Work goes in steps of a few MiB, so that an invalidation repeats little and that a
- * worker whose MR was deregistered stops soon.
+ * worker whose MR was deregistered stops soon. The worker waits for nobody: a request that
+ * comes to pages for which somebody must be waited for goes on as a job beside it.
  */
 #include "odp/prefetch.h"
 
@@ -18,13 +19,30 @@
 /* Repeated faults before -EAGAIN */
 #define STEP_RETRIES 100
 #define STACK_SIZE   (256 << 10)
+/* Jobs of prefetch at a time, so that faults find room beside them. More are dropped. */
+#define MAX_SLOW 16
 
-/* struct prefetch_work - a request, with a reference to the MR */
+/*
+ * struct prefetch_work - a request, with a reference to the MR
+ * @number:	1 is the first there was
+ * @from:	pages that are done
+ */
 struct prefetch_work {
-	struct prefetch_work *next;
+	struct prefetch_work *prev, *next;
 	struct odp_mr *mr;
 	struct mr_pages pages;
+	uint64_t number, from;
 	enum odp_advice advice;
+};
+
+/*
+ * struct patience - what is to be done with pages for which somebody must be waited for
+ * @nowait:	stop there
+ * @cancelled:	wait until that is set; neither: wait
+ */
+struct patience {
+	bool nowait;
+	_Atomic bool *cancelled;
 };
 
 /* The pages of a step that lack what is asked for */
@@ -41,12 +59,19 @@ static struct pt_span missing(struct odp_mr *mr, uint64_t first, uint64_t n, boo
 }
 
 static int prefetch_step(struct odp_mr *mr, uint64_t first, uint64_t n,
-			 enum odp_advice advice)
+			 enum odp_advice advice, struct patience patience)
 {
 	bool write = advice == ODP_PREFETCH_WRITE;
 	struct pt_span miss = missing(mr, first, n, write);
-	struct resolve r = {miss.first, miss.n, write, PT_PREFETCHED | PT_FRESH,
-			    STEP_RETRIES};
+	struct resolve r = {
+	    .first = miss.first,
+	    .n = miss.n,
+	    .write = write,
+	    .flags = PT_PREFETCHED | PT_FRESH,
+	    .retries = STEP_RETRIES,
+	    .nowait = patience.nowait,
+	    .cancelled = patience.cancelled,
+	};
 	int64_t changed;
 
 	if (!miss.n)
@@ -66,15 +91,21 @@ static bool wanted(struct odp_mr *mr)
 	return atomic_load(&mr->refs) > atomic_load(&mr->worker_refs);
 }
 
-static int prefetch_pages(struct odp_mr *mr, struct mr_pages p, enum odp_advice advice)
+/* Do what is left of it, as far as that goes. 0 or -errno, -EINPROGRESS: see nowait */
+static int prefetch_pages(struct prefetch_work *w, struct patience patience)
 {
+	struct odp_mr *mr = w->mr;
 	uint64_t step = STEP_BYTES >> mr->shift ? STEP_BYTES >> mr->shift : 1;
 	int rc = 0;
 
-	COUNT(mr, prefetches, 1);
-	for (uint64_t i = 0; i < p.n && !rc && wanted(mr); i += step)
-		rc = prefetch_step(mr, p.first + i, p.n - i < step ? p.n - i : step,
-				   advice);
+	for (; w->from < w->pages.n && wanted(mr); w->from += step) {
+		uint64_t left = w->pages.n - w->from;
+
+		rc = prefetch_step(mr, w->pages.first + w->from,
+				   left < step ? left : step, w->advice, patience);
+		if (rc)
+			break;
+	}
 	return rc;
 }
 
@@ -108,12 +139,110 @@ static int outcome(int rc)
 
 int odp_prefetch(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice advice)
 {
-	struct mr_pages p;
-	int rc = check(mr, iova, len, advice, &p);
+	struct prefetch_work w = {.mr = mr, .advice = advice};
+	int rc = check(mr, iova, len, advice, &w.pages);
 
-	if (rc || !p.n)
+	if (rc || !w.pages.n)
 		return rc;
-	return outcome(prefetch_pages(mr, p, advice));
+	COUNT(mr, prefetches, 1);
+	return outcome(prefetch_pages(&w, (struct patience){0}));
+}
+
+/* --- requests --------------------------------------------------------------------- */
+
+/* With the queue's lock */
+static void work_add(struct prefetcher *p, struct prefetch_work *w)
+{
+	w->number = ++p->submitted;
+	w->prev = p->last;
+	if (p->last)
+		p->last->next = w;
+	else
+		p->first = w;
+	p->last = w;
+	if (!p->next)
+		p->next = w;
+}
+
+/* With the queue's lock */
+static void work_del(struct prefetcher *p, struct prefetch_work *w)
+{
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		p->first = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+	else
+		p->last = w->prev;
+	pthread_cond_broadcast(&p->done);
+}
+
+static void work_release(struct prefetch_work *w)
+{
+	struct odp_mr *mr = w->mr;
+
+	atomic_fetch_sub(&mr->worker_refs, 1);
+	odp_mr_put(mr);
+}
+
+/* Who waits for it finds the reference gone. */
+static void work_finish(struct prefetcher *p, struct prefetch_work *w, bool slow)
+{
+	work_release(w);
+	pthread_mutex_lock(&p->lock);
+	p->slow -= slow;
+	work_del(p, w);
+	pthread_mutex_unlock(&p->lock);
+	free(w);
+}
+
+/* --- requests that take long ------------------------------------------------------ */
+
+static void prefetch_slowly(struct odp_job *job)
+{
+	struct odp_domain *dom = job->mr->dom;
+	struct prefetch_work *w = job->work;
+
+	if (!job->cancelled)
+		prefetch_pages(w, (struct patience){.cancelled = &job->cancelled});
+	dom_lock(dom);
+	job_end(job);
+	dom_unlock(dom);
+	atomic_fetch_sub(&job->mr->worker_refs, 1);
+	job_free(job);
+	work_finish(&dom->prefetcher, w, true);
+}
+
+/* Go on with it as a job. False: that cannot be had */
+static bool go_on_slowly(struct prefetcher *p, struct prefetch_work *w)
+{
+	struct odp_domain *dom = w->mr->dom;
+	struct odp_job *job;
+	bool room;
+
+	pthread_mutex_lock(&p->lock);
+	room = p->slow < MAX_SLOW && !p->stop;
+	p->slow += room;
+	pthread_mutex_unlock(&p->lock);
+	job = room ? job_new(w->mr, w->pages.first, w->pages.n, false) : NULL;
+	if (job) {
+		job->run = prefetch_slowly;
+		job->work = w;
+		atomic_fetch_add(&w->mr->worker_refs, 1);
+		dom_lock(dom);
+		job_add(job);
+		dom_unlock(dom);
+		if (!dom->os->defer(dom->os_arg, job))
+			return true;
+		job->cancelled = true;
+		odp_job_run(job);
+		return true;
+	}
+	pthread_mutex_lock(&p->lock);
+	p->slow -= room;
+	pthread_mutex_unlock(&p->lock);
+	return false;
 }
 
 /* --- the worker ------------------------------------------------------------------- */
@@ -123,16 +252,18 @@ void prefetcher_init(struct prefetcher *p)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->more, NULL);
 	pthread_cond_init(&p->done, NULL);
-	p->tail = &p->head;
 }
 
-static void work_free(struct prefetch_work *w)
+static void work_do(struct prefetcher *p, struct prefetch_work *w)
 {
-	struct odp_mr *mr = w->mr;
+	int rc = 0;
 
-	atomic_fetch_sub(&mr->worker_refs, 1);
-	odp_mr_put(mr);
-	free(w);
+	if (wanted(w->mr)) {
+		COUNT(w->mr, prefetches, 1);
+		rc = prefetch_pages(w, (struct patience){.nowait = true});
+	}
+	if (rc != -EINPROGRESS || !go_on_slowly(p, w))
+		work_finish(p, w, false);
 }
 
 static void *worker(void *arg)
@@ -141,28 +272,22 @@ static void *worker(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		struct prefetch_work *w = p->head;
+		struct prefetch_work *w = p->next;
 
 		if (!w) {
 			pthread_cond_wait(&p->more, &p->lock);
 			continue;
 		}
-		p->head = w->next;
-		if (!p->head)
-			p->tail = &p->head;
+		p->next = w->next;
 		pthread_mutex_unlock(&p->lock);
-		if (wanted(w->mr))
-			prefetch_pages(w->mr, w->pages, w->advice);
-		work_free(w);
+		work_do(p, w);
 		pthread_mutex_lock(&p->lock);
-		p->finished++;
-		pthread_cond_broadcast(&p->done);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
-void prefetcher_fini(struct prefetcher *p)
+void prefetcher_stop(struct prefetcher *p)
 {
 	struct prefetch_work *w;
 
@@ -172,10 +297,14 @@ void prefetcher_fini(struct prefetcher *p)
 	pthread_mutex_unlock(&p->lock);
 	if (p->running)
 		pthread_join(p->thread, NULL);
-	while ((w = p->head)) {
-		p->head = w->next;
-		work_free(w);
+	while ((w = p->next)) {
+		p->next = w->next;
+		work_finish(p, w, false);
 	}
+}
+
+void prefetcher_fini(struct prefetcher *p)
+{
 	pthread_cond_destroy(&p->more);
 	pthread_cond_destroy(&p->done);
 	pthread_mutex_destroy(&p->lock);
@@ -203,9 +332,7 @@ static bool submit(struct prefetcher *p, struct prefetch_work *w)
 	pthread_mutex_lock(&p->lock);
 	started = start(p);
 	if (started) {
-		*p->tail = w;
-		p->tail = &w->next;
-		p->submitted++;
+		work_add(p, w);
 		pthread_cond_signal(&p->more);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -230,8 +357,10 @@ int odp_prefetch_async(struct odp_mr *mr, uint64_t iova, size_t len,
 	w->advice = advice;
 	if (!submit(&mr->dom->prefetcher, w)) {
 		/* no thread: it is a hint */
-		work_free(w);
-		prefetch_pages(mr, p, advice);
+		COUNT(mr, prefetches, 1);
+		prefetch_pages(w, (struct patience){.nowait = true});
+		work_release(w);
+		free(w);
 	}
 	return 0;
 }
@@ -243,7 +372,7 @@ void odp_prefetch_drain(struct odp_domain *dom)
 
 	pthread_mutex_lock(&p->lock);
 	until = p->submitted;
-	while (p->finished < until)
+	while (p->first && p->first->number <= until)
 		pthread_cond_wait(&p->done, &p->lock);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -1,7 +1,8 @@
 /*
  * prefetch.h - the worker that does asynchronous prefetch; private to odp/.
  *
- * Owns the queue and the thread, which starts at the first request.
+ * Owns the requests and the thread, which starts at the first of them. A request whose
+ * pages somebody must be waited for leaves the worker and becomes a job.
  */
 #ifndef URXE_ODP_PREFETCH_H
 #define URXE_ODP_PREFETCH_H
@@ -17,19 +18,25 @@ struct prefetch_work;
  * struct prefetcher
  * @lock:	of what follows; not held while work is done
  * @more, @done: there is work, or an end; something was finished
- * @submitted, @finished: requests ever
+ * @first, @last: requests that are not finished, oldest first
+ * @next:	the oldest that was not begun
+ * @slow:	of those that were begun, how many are jobs
+ * @submitted:	requests ever
  */
 struct prefetcher {
 	pthread_mutex_t lock;
 	pthread_cond_t more, done;
 	pthread_t thread;
 	bool running, stop;
-	struct prefetch_work *head, **tail;
-	uint64_t submitted, finished;
+	struct prefetch_work *first, *last, *next;
+	unsigned int slow;
+	uint64_t submitted;
 };
 
 void prefetcher_init(struct prefetcher *p);
-/* Drops what is queued, finishes what is being done */
+/* Drops what is queued, finishes what is being done, has jobs cancelled */
+void prefetcher_stop(struct prefetcher *p);
+/* No job is left */
 void prefetcher_fini(struct prefetcher *p);
 
 #endif

@@ -180,6 +180,11 @@ static bool slots_cover(struct uffd *u, uintptr_t first, uintptr_t last)
 	return true;
 }
 
+bool uffd_watched(struct uffd *u, uintptr_t addr, size_t len)
+{
+	return u->fd >= 0 && slots_cover(u, addr, addr + (len - 1));
+}
+
 /* Under u->lock. Remember what is to be given back. 0 or -ENOMEM */
 static int area_add(struct uffd *u, const struct vma *vma)
 {

@@ -42,6 +42,8 @@ void uffd_fds(const struct uffd *u, int fds[UFFD_FDS]);
  * Register all mappings that overlap the range. 0, or -errno of the first that cannot be
  */
 int uffd_watch(struct uffd *u, uintptr_t addr, size_t len);
+/* Is the whole range registered, so that no userfaultfd of anybody else is on it? */
+bool uffd_watched(struct uffd *u, uintptr_t addr, size_t len);
 /*
  * uffd_release - the program is about to unmap, move or discard the whole pages of this
  * range: let the kernel send no event for it. Waits for nobody. True if the range was

@@ -147,6 +147,11 @@ int odp_fault_in(struct odp_mr *mr, uint64_t iova, size_t len, bool write,
 	return 0;
 }
 
+void odp_unwait(struct odp_domain *dom, struct odp_waiter *w)
+{
+	w->linked = false;
+}
+
 /* --- surroundings ----------------------------------------------------------------- */
 
 struct packet {

@@ -19,6 +19,9 @@ enum { SIM_NONE, SIM_RO, SIM_RW };
  * @resident:	bit 0 present, bit 1 writable
  * @fail:	error of populate, 0 for none
  * @small:	backed by small pages (for page_size)
+ * @slow:	per page: somebody must be waited for, until fetch
+ * @job, @jobs:	deferred and not yet run by sim_run_job()
+ * @full:	defer refuses
  * @during:	runs inside populate and resident, before the answer
  * @populates, @watches: calls
  * @now:	advances by 1 with each call of the clock
@@ -28,6 +31,10 @@ struct sim_os {
 	uint8_t prot[SIM_PAGES], resident[SIM_PAGES];
 	int fail;
 	bool small;
+	bool slow[SIM_PAGES];
+	struct odp_job *job[64];
+	unsigned int jobs;
+	bool full;
 	void (*during)(void *arg);
 	void *during_arg;
 	unsigned int populates, watches, unwatches;
@@ -145,6 +152,59 @@ static inline int sim_resident(void *arg, uintptr_t addr, size_t len, uint8_t *p
 	return 0;
 }
 
+static inline bool sim_slow(void *arg, uintptr_t addr, size_t len, bool write, bool again)
+{
+	struct sim_os *os = arg;
+	bool slow = false;
+
+	for (size_t i = 0; i < len / PAGE; i++)
+		slow |= sim_in(addr + i * PAGE) && os->slow[(addr - SIM_BASE) / PAGE + i];
+	return slow;
+}
+
+static inline int sim_defer(void *arg, struct odp_job *job)
+{
+	struct sim_os *os = arg;
+
+	if (os->full || os->jobs == 64)
+		return -EAGAIN;
+	os->job[os->jobs++] = job;
+	return 0;
+}
+
+/* Take the job of this number out, and run it */
+static inline void sim_run_job(struct sim_os *os, unsigned int n)
+{
+	struct odp_job *job = os->job[n];
+
+	memmove(&os->job[n], &os->job[n + 1], (--os->jobs - n) * sizeof(job));
+	odp_job_run(job);
+}
+
+static inline bool sim_cancel(void *arg, struct odp_job *job)
+{
+	struct sim_os *os = arg;
+
+	for (unsigned int i = 0; i < os->jobs; i++) {
+		if (os->job[i] != job)
+			continue;
+		memmove(&os->job[i], &os->job[i + 1], (--os->jobs - i) * sizeof(job));
+		return true;
+	}
+	return false;
+}
+
+static inline int sim_fetch(void *arg, uintptr_t addr, size_t len, bool write,
+			    _Atomic bool *cancelled)
+{
+	struct sim_os *os = arg;
+
+	for (size_t i = 0; i < len / PAGE; i++)
+		if (sim_in(addr + i * PAGE))
+			os->slow[(addr - SIM_BASE) / PAGE + i] = false;
+	return sim_populate(arg, addr, len, write);
+}
+
 static inline int sim_watch(void *arg, uintptr_t addr, size_t len)
 {
 	((struct sim_os *)arg)->watches++;
@@ -173,6 +233,10 @@ static const struct odp_os sim_ops = {
     .fetch_add = sim_fetch_add,
     .store64 = sim_store64,
     .resident = sim_resident,
+    .slow = sim_slow,
+    .defer = sim_defer,
+    .cancel = sim_cancel,
+    .fetch = sim_fetch,
     .watch = sim_watch,
     .unwatch = sim_unwatch,
     .page_size = sim_page_size,

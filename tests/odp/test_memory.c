@@ -30,20 +30,18 @@ static void both_ways(uint8_t *p, size_t len)
 {
 	struct odp_mr *mr = util_mr(dom, p, len, true);
 	static uint8_t in[64 * PAGE], out[64 * PAGE];
-	struct odp_access acc = {0};
 
 	ck_assert_uint_le(len, sizeof(in));
 	for (size_t i = 0; i < len; i++)
 		p[i] = (uint8_t)(i * 31 + i / PAGE);
-	ck_assert_int_eq(odp_read(mr, (uintptr_t)p, in, len, &acc), 0);
-	ck_assert(acc.faulted);
+	ck_assert_int_eq(util_read_n(mr, p, in, len), 0);
+	ck_assert_uint_eq(util_faults(mr), 1);
 	ck_assert_int_eq(memcmp(in, p, len), 0);
 	for (size_t i = 0; i < len; i++)
 		out[i] = (uint8_t)(i * 17 + 3);
-	ck_assert_int_eq(odp_write(mr, (uintptr_t)p, out, len, &acc), 0);
+	ck_assert_int_eq(util_write_n(mr, p, out, len), 0);
 	ck_assert_int_eq(memcmp(out, p, len), 0);
-	ck_assert_int_eq(odp_write(mr, (uintptr_t)p, in, len, &acc), 0);
-	ck_assert(!acc.faulted);
+	ck_assert_int_eq(util_write_n(mr, p, in, len), 0);
 	ck_assert_uint_eq(util_faults(mr), 2);
 	odp_mr_put(mr);
 }

@@ -55,19 +55,17 @@ static void told(const void *p, size_t len, bool remains)
 static void fill(unsigned int i, uint8_t value)
 {
 	uint8_t buf[SLOT_BYTES];
-	struct odp_access acc = {0};
 
 	memset(buf, value, sizeof(buf));
-	MUST(!odp_write(mrs[i % 2], (uintptr_t)slot_at(i), buf, SLOT_BYTES, &acc));
+	MUST(!util_write_n(mrs[i % 2], slot_at(i), buf, SLOT_BYTES));
 }
 
 /* Read a slot back while nobody changes it: all one value */
 static void verify(unsigned int i, uint8_t value)
 {
 	uint8_t buf[SLOT_BYTES];
-	struct odp_access acc = {0};
 
-	MUST(!odp_read(mrs[i % 3], (uintptr_t)slot_at(i), buf, SLOT_BYTES, &acc));
+	MUST(!util_read_n(mrs[i % 3], slot_at(i), buf, SLOT_BYTES));
 	for (unsigned int k = 0; k < SLOT_BYTES; k++)
 		MUST(buf[k] == value);
 }
@@ -152,9 +150,7 @@ static void *reader(void *arg)
 	while (!stop) {
 		size_t len = 1 + rand_r(&seed) % sizeof(buf);
 		size_t off = rand_r(&seed) % (BYTES - sizeof(buf));
-		struct odp_access acc = {.remote = true};
-		int rc = odp_read(mrs[rand_r(&seed) % 3], (uintptr_t)arena + off, buf,
-				  len, &acc);
+		int rc = util_read_n(mrs[rand_r(&seed) % 3], arena + off, buf, len);
 
 		MUST(!rc || rc == -EFAULT);
 		accesses++;

@@ -67,21 +67,54 @@ static inline struct odp_mr *util_implicit(struct odp_domain *dom)
 	return mr;
 }
 
-/* Read or write one byte as the HCA does; read returns the byte or -errno */
-static inline int util_read(struct odp_mr *mr, const void *p)
+/*
+ * Must the access be made again, because its pages are being fetched? Waits a little if so;
+ * whoever waits longer than a fault may take sees the test's own timeout.
+ */
+static inline bool util_again(int rc, const struct odp_access *acc)
+{
+	if (rc != -EAGAIN || acc->ready_at != ODP_WHEN_RESOLVED)
+		return false;
+	usleep(100);
+	return true;
+}
+
+/* Read or write as the HCA does, as often as it takes */
+static inline int util_read_n(struct odp_mr *mr, const void *p, void *to, size_t len)
 {
 	struct odp_access acc = {0};
+	int rc;
+
+	do
+		rc = odp_read(mr, (uintptr_t)p, to, len, &acc);
+	while (util_again(rc, &acc));
+	return rc;
+}
+
+static inline int util_write_n(struct odp_mr *mr, const void *p, const void *from,
+			       size_t len)
+{
+	struct odp_access acc = {0};
+	int rc;
+
+	do
+		rc = odp_write(mr, (uintptr_t)p, from, len, &acc);
+	while (util_again(rc, &acc));
+	return rc;
+}
+
+/* One byte; read returns it or -errno */
+static inline int util_read(struct odp_mr *mr, const void *p)
+{
 	uint8_t b;
-	int rc = odp_read(mr, (uintptr_t)p, &b, 1, &acc);
+	int rc = util_read_n(mr, p, &b, 1);
 
 	return rc ? rc : b;
 }
 
 static inline int util_write(struct odp_mr *mr, const void *p, uint8_t b)
 {
-	struct odp_access acc = {0};
-
-	return odp_write(mr, (uintptr_t)p, &b, 1, &acc);
+	return util_write_n(mr, p, &b, 1);
 }
 
 static inline uint64_t util_faults(struct odp_mr *mr)

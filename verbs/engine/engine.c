@@ -153,6 +153,12 @@ static int start_device(struct engine *e, unsigned int index)
 	return engine_links_init(d);
 }
 
+/* Some thread of the process resolved a fault; it holds no lock of ours, or any. */
+static void faults_resolved(void *arg)
+{
+	engine_wake(arg);
+}
+
 static int start_layers(struct engine *e, const char **what)
 {
 	const struct net_port_cfg port_cfg = {
@@ -175,6 +181,7 @@ static int start_layers(struct engine *e, const char **what)
 	ret = odp_domain_create(&e->opt.odp, NULL, NULL, &e->odp);
 	if (ret)
 		return ret;
+	odp_domain_tell(e->odp, faults_resolved, e);
 	n = odp_domain_fds(e->odp, fds, ODP_FDS);
 	for (int k = 0; k < n; k++)
 		vfile_private_mark(fds[k]);

@@ -77,6 +77,15 @@ static void receive_before_timers(struct engine *e)
 		due = net_port_poll(e->port, TIMER_BUDGET) == 0;
 }
 
+/* Requests whose page faults are over go on. */
+static void resume_faulted(struct engine *e)
+{
+	struct odp_waiter *w;
+
+	while ((w = odp_resolved(e->odp)))
+		emu_fault_resolved(w);
+}
+
 static uint64_t run(struct engine *e, bool hold)
 {
 	uint64_t cm_deadline = EMU_NO_DEADLINE;
@@ -86,6 +95,7 @@ static uint64_t run(struct engine *e, bool hold)
 	int i;
 
 	receive_before_timers(e);
+	resume_faulted(e);
 	if (e->cm)
 		cm_deadline = e->cm->run(e->cm_arg, e->now);
 	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {

@@ -49,7 +49,7 @@ static bool is_yielding(const struct engine *e)
 	return atomic_load_explicit(&e->yielding, memory_order_relaxed);
 }
 
-static void wake_helper(struct engine *e)
+void engine_wake(struct engine *e)
 {
 	const uint64_t one = 1;
 	ssize_t n;
@@ -69,7 +69,7 @@ void engine_wake_before(struct engine *e, uint64_t deadline)
 	if (deadline >= atomic_load_explicit(&e->wake_at, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
-	wake_helper(e);
+	engine_wake(e);
 }
 
 void engine_expect_sleep(struct engine *e)
@@ -84,7 +84,7 @@ void engine_expect_sleep(struct engine *e)
 	    engine_now() - last < 2 * YIELD_NS)
 		return;
 	atomic_store_explicit(&e->yielding, false, memory_order_relaxed);
-	wake_helper(e);
+	engine_wake(e);
 }
 
 /*
@@ -215,7 +215,7 @@ static void waiter_leaves(void *arg)
 
 	atomic_fetch_sub_explicit(&e->waiters, 1, memory_order_relaxed);
 	if (atomic_exchange_explicit(&e->parked, false, memory_order_relaxed))
-		wake_helper(e);
+		engine_wake(e);
 }
 
 /* As read(2) is, a thread may be cancelled here; then the helper must not count on it */

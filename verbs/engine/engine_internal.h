@@ -84,6 +84,9 @@ uint64_t engine_set_time(struct engine *e);
 /* engine_wake_before - make sure that the helper runs at @deadline at the latest */
 void engine_wake_before(struct engine *e, uint64_t deadline);
 
+/* engine_wake - make sure that the helper takes a turn now; without the lock */
+void engine_wake(struct engine *e);
+
 int engine_helper_start(struct engine *e);
 
 /*

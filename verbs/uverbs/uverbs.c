@@ -71,6 +71,19 @@ fail:
 	return err;
 }
 
+void uverbs_leave(struct uverbs_context *ctx, enum engine_work work)
+{
+	struct odp_mr *left = ctx->left;
+
+	ctx->left = NULL;
+	engine_progress(ctx->engine, work);
+	engine_leave(ctx->engine);
+	if (!left)
+		return;
+	odp_mr_quiesce(left);
+	odp_mr_put(left);
+}
+
 struct uverbs_context *uverbs_lookup(int fd)
 {
 	return (struct uverbs_context *)vfile_get_as(fd, &context_ops);

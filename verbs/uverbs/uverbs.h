@@ -30,6 +30,8 @@ struct uverbs_channel {
  * @empty_ring:	a page where the provider expects a ring that a QP does not have, once
  *		needed
  * @ready:	GET_CONTEXT was done
+ * @left:	memory that the operation under way has taken from its MR, see
+ *		uverbs_leave()
  * @async:	where events of objects go that name no event file; owned by @channels
  * @channels:	@n_channels of them; those whose descriptor is closed are swept when there
  *		are @sweep_at
@@ -44,6 +46,7 @@ struct uverbs_context {
 	void *empty_ring;
 	uint64_t empty_ring_offset;
 	bool ready;
+	struct odp_mr *left;
 	struct event_channel *async;
 	struct uverbs_channel *channels;
 	unsigned int n_channels;
@@ -60,6 +63,13 @@ struct uverbs_context *uverbs_lookup(int fd);
 /* write(2) and ioctl(2) of it: uverbs_write.c, uverbs_ioctl.c */
 ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len);
 int uverbs_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg);
+
+/*
+ * uverbs_leave - the core's progress after an operation, and leave it. If the operation took
+ * the memory from an MR, return when no page fault of the MR touches it any more; others go
+ * on meanwhile.
+ */
+void uverbs_leave(struct uverbs_context *ctx, enum engine_work work);
 
 /* --- a request -------------------------------------------------------------------- */
 

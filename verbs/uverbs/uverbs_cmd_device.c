@@ -154,6 +154,7 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct uobject *o, *pd = NULL;
 	struct ib_uverbs_rereg_mr cmd;
+	struct odp_mr *memory;
 	int err = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (err)
@@ -170,8 +171,13 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 		pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
 	if (!o || (cmd.flags & IBV_REREG_MR_CHANGE_PD && !pd))
 		return -EINVAL;
+	memory = odp_mr_get(emu_mr_odp(o->mr));
 	err = emu_mr_rereg(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start,
 			   cmd.length, cmd.hca_va, (int)cmd.access_flags);
+	if (emu_mr_odp(o->mr) == memory)
+		odp_mr_put(memory);
+	else
+		c->ctx->left = memory;
 	if (err)
 		return err;
 	if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {

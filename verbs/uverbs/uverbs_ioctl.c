@@ -212,8 +212,7 @@ static int run(struct uverbs_request *r)
 		return r->ctx->ready ? r->method->run(r) : -EINVAL;
 	engine_enter(r->ctx->engine);
 	err = r->ctx->ready || r->method->new_context ? r->method->run(r) : -EINVAL;
-	engine_progress(r->ctx->engine, r->work);
-	engine_leave(r->ctx->engine);
+	uverbs_leave(r->ctx, r->work);
 	return err;
 }
 

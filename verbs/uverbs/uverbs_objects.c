@@ -613,13 +613,21 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 {
 	struct uobject *o = uobject_find(&ctx->objects, type, handle);
 	struct uverbs_reported ignored;
+	struct odp_mr *memory;
+	int err;
 
 	if (!o)
 		return uobject_exists(&ctx->objects, handle) ? -EINVAL : -ENOENT;
 	if (type == UOBJECT_QP && o->mcast)
 		return -EBUSY;
 	engine_progress(ctx->engine, ENGINE_CHANGED);
-	return destroy(ctx, o, rep ? rep : &ignored);
+	memory = type == UOBJECT_MR ? odp_mr_get(emu_mr_odp(o->mr)) : NULL;
+	err = destroy(ctx, o, rep ? rep : &ignored);
+	if (memory && err)
+		odp_mr_put(memory);
+	else
+		ctx->left = memory;
+	return err;
 }
 
 void uverbs_undo(struct uverbs_context *ctx, struct uobject *o)

@@ -272,7 +272,6 @@ ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
 		return err;
 	engine_enter(c.ctx->engine);
 	err = run(&c, cmd);
-	engine_progress(c.ctx->engine, c.work);
-	engine_leave(c.ctx->engine);
+	uverbs_leave(c.ctx, c.work);
 	return err ? err : (ssize_t)len;
 }

@@ -1,0 +1,121 @@
+/*
+ * plain.c - see plain.h.
+ *
+ * A slot is filled under the lock and emptied by whoever hears that something in it was
+ * unmapped, which may be while it is filled: then @gone has moved, and it is emptied again.
+ */
+#include "odp/plain.h"
+
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#include "odp/sys.h"
+
+/* The device number of an open file, else of @path; 0: it cannot be had */
+static dev_t dev_of(int fd, const char *path)
+{
+	struct statx st;
+
+	if (syscall(SYS_statx, fd, path, AT_EMPTY_PATH, 0, &st))
+		return 0;
+	return makedev(st.stx_dev_major, st.stx_dev_minor);
+}
+
+void plain_init(struct plain *p, size_t page)
+{
+	int fd = (int)syscall(SYS_memfd_create, "urxe", MFD_CLOEXEC);
+	struct statfs fs;
+
+	pthread_mutex_init(&p->lock, NULL);
+	p->page = page;
+	/* memfd, shared anonymous and System V memory are in one file system. */
+	if (fd >= 0) {
+		p->dev[0] = dev_of(fd, "");
+		sys_close(fd);
+	}
+	if (!syscall(SYS_statfs, "/dev/shm", &fs) && fs.f_type == TMPFS_MAGIC)
+		p->dev[1] = dev_of(AT_FDCWD, "/dev/shm");
+}
+
+void plain_fini(struct plain *p)
+{
+	pthread_mutex_destroy(&p->lock);
+}
+
+bool plain_is(const struct plain *p, const struct vma *vma)
+{
+	if (!vma->inode && !vma->dev)
+		return true;
+	for (int i = 0; i < PLAIN_DEVS; i++)
+		if (p->dev[i] && vma->dev == p->dev[i])
+			return true;
+	return vma->page_size > p->page;
+}
+
+/* Up to where is @addr known to be plain? @addr if not at all */
+static uintptr_t reach(const struct plain *p, uintptr_t addr)
+{
+	for (unsigned int i = 0; i < PLAIN_SLOTS; i++) {
+		uintptr_t end = atomic_load(&p->slot[i].end);
+		uintptr_t start = atomic_load(&p->slot[i].start);
+
+		if (start <= addr && addr < end && atomic_load(&p->slot[i].end) == end)
+			return end;
+	}
+	return addr;
+}
+
+bool plain_known(const struct plain *p, uintptr_t first, uintptr_t last)
+{
+	while (first <= last) {
+		uintptr_t end = reach(p, first);
+
+		if (end == first)
+			return false;
+		first = end;
+	}
+	return true;
+}
+
+void plain_add(struct plain *p, const struct vma *vma, uint64_t gone)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&p->lock);
+	i = p->next++ % PLAIN_SLOTS;
+	atomic_store(&p->slot[i].end, 0);
+	atomic_store(&p->slot[i].start, vma->start);
+	atomic_store(&p->slot[i].end, vma->end);
+	if (atomic_load(&p->gone) != gone)
+		atomic_store(&p->slot[i].end, 0);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void plain_forget(struct plain *p, uintptr_t first, uintptr_t last)
+{
+	atomic_fetch_add(&p->gone, 1);
+	for (unsigned int i = 0; i < PLAIN_SLOTS; i++) {
+		uintptr_t end = atomic_load(&p->slot[i].end);
+
+		if (end > first && atomic_load(&p->slot[i].start) <= last)
+			atomic_store(&p->slot[i].end, 0);
+	}
+}
+
+bool plain_swaps(struct plain *p)
+{
+	struct timespec now;
+	struct sysinfo info;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if ((uint64_t)now.tv_sec + 1 != p->swap_asked) {
+		p->swap = sysinfo(&info) || info.totalswap;
+		p->swap_asked = (uint64_t)now.tv_sec + 1;
+	}
+	return p->swap;
+}
