@@ -114,7 +114,6 @@ static uint64_t sigbit(int sig)
 
 /*
  * struct chain - what the application wants done with SIGSEGV (0) and SIGBUS (1)
- * @lock:	of writers
  * @seq:	odd while an action is being written
  * @word:	the struct sigaction, in words so that readers may race
  */
@@ -123,6 +122,7 @@ static struct chain {
 	_Atomic uint32_t seq;
 	_Atomic uint64_t word[CHAIN_WORDS];
 } chains[2];
+/* Of those who write the chains or the kernel's actions */
 static pthread_mutex_t chain_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool installed;
 

@@ -35,13 +35,15 @@
  * @start_lock:	held while one starts, and over fork
  * @starting:	one runs, or is being started
  * @start_cm:	see engine_start_cm_by()
+ * @fork_once:	of the handlers of fork, which cannot be taken back
  */
 static struct {
 	_Atomic(struct engine *) engine;
 	pthread_mutex_t start_lock;
 	atomic_bool starting;
 	void (*start_cm)(struct engine *e);
-} root = {.start_lock = PTHREAD_MUTEX_INITIALIZER};
+	pthread_once_t fork_once;
+} root = {.start_lock = PTHREAD_MUTEX_INITIALIZER, .fork_once = PTHREAD_ONCE_INIT};
 
 EARLY struct engine *engine_running(void)
 {
@@ -321,8 +323,6 @@ static void fork_child(void)
 	pthread_mutex_unlock(&root.start_lock);
 }
 
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
 static void fork_register(void)
 {
 	vfile_follow_fork();
@@ -335,7 +335,7 @@ struct engine *engine_get(void)
 
 	if (e)
 		return e;
-	pthread_once(&fork_once, fork_register);
+	pthread_once(&root.fork_once, fork_register);
 	pthread_mutex_lock(&root.start_lock);
 	e = engine_running();
 	if (!e) {

@@ -49,7 +49,7 @@ static void signal_add(struct event_channel *ch)
 {
 	const uint64_t one = 1;
 
-	if (ch->signal_fd >= 0 && REAL(write)(ch->signal_fd, &one, sizeof(one)) < 0)
+	if (ch->signal_fd >= 0 && write(ch->signal_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -59,7 +59,7 @@ static void signal_take(struct event_channel *ch)
 	struct pollfd p = {.fd = ch->signal_fd, .events = POLLIN};
 	uint64_t one;
 
-	if (p.fd >= 0 && poll(&p, 1, 0) > 0 && REAL(read)(p.fd, &one, sizeof(one)) < 0)
+	if (p.fd >= 0 && poll(&p, 1, 0) > 0 && read(p.fd, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -113,7 +113,7 @@ bool handlers_restart(void)
 	struct sigaction sa;
 
 	for (int sig = 1; sig <= SIGRTMAX; sig++) {
-		if (sig == SIGSEGV || sig == SIGBUS || REAL(sigaction)(sig, NULL, &sa))
+		if (sig == SIGSEGV || sig == SIGBUS || sigaction(sig, NULL, &sa))
 			continue;
 		if (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN &&
 		    !(sa.sa_flags & SA_RESTART))
@@ -145,7 +145,7 @@ static ssize_t channel_read(struct vfile *vf, int fd, void *buf, size_t len)
 		if (n != -EAGAIN)
 			return n;
 		/* Not of @fd: another thread may close it, and reuse the number. */
-		flags = REAL(fcntl)(ch->signal_fd, F_GETFL);
+		flags = fcntl(ch->signal_fd, F_GETFL);
 		if (flags < 0)
 			return -errno;
 		if (flags & O_NONBLOCK)
@@ -187,6 +187,7 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 
 	if (!ch)
 		return -ENOMEM;
+	/* the application's: it stays where it is (own_fd.c moves what the library keeps) */
 	*fd = REAL(eventfd)(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (*fd < 0) {
 		err = -errno;
@@ -210,7 +211,7 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 	}
 	vfile_private_close(ch->signal_fd);
 fail_fd:
-	REAL(close)(*fd);
+	close(*fd);
 fail:
 	free(ch);
 	return err;

@@ -33,8 +33,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs/host/libc.h"
-
 #define CHUNK_LEN  256
 #define CHUNKS	   4096 /* fs.nr_open is 2^20 */
 #define PRIVATE_FD 512	/* where private descriptors begin if the limit allows it */
@@ -46,7 +44,8 @@ struct chunk {
 };
 
 /*
- * struct table - the descriptors of one process
+ * struct table - the descriptors of one process. It stands beside the engine, not under it: calls
+ * look here before an engine has started, and what is here outlives the engine in a child of fork.
  * @chunks:	read without the lock, written with it
  * @limit:	behind the last descriptor of the last chunk; likewise
  * @pid:	whose; 0 before the first entry
@@ -173,13 +172,13 @@ static void orphan_all(void)
 static void make_mark(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *p = REAL(mmap)(NULL, page, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p =
+	    mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return;
-	if (REAL(madvise)(p, page, MADV_WIPEONFORK))
-		REAL(munmap)(p, page);
+	if (madvise(p, page, MADV_WIPEONFORK))
+		munmap(p, page);
 	else
 		table.mine = p;
 }
@@ -332,7 +331,7 @@ void vfile_close(int fd)
 void vfile_discard(int fd)
 {
 	vfile_close(fd);
-	REAL(close)(fd);
+	close(fd);
 }
 
 bool vfile_is_private(int fd)
@@ -348,12 +347,12 @@ int vfile_private_dup(int fd)
 	size_t i;
 
 	for (i = 0; i < 3 && copy < 0; i++)
-		copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, lowest[i]);
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest[i]);
 	if (copy < 0)
 		return -errno;
 	err = install(copy, &private_fd);
 	if (err) {
-		REAL(close)(copy);
+		close(copy);
 		return err;
 	}
 	return copy;
@@ -365,7 +364,7 @@ int vfile_private_move(int fd)
 
 	if (copy < 0)
 		return fd;
-	REAL(close)(fd);
+	close(fd);
 	return copy;
 }
 
@@ -379,7 +378,7 @@ void vfile_private_close(int fd)
 	if (!vfile_is_private(fd))
 		return;
 	vfile_close(fd);
-	REAL(close)(fd);
+	close(fd);
 }
 
 unsigned int vfile_limit(void)

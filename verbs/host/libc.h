@@ -3,8 +3,10 @@
  *
  * REAL(NAME) is the next definition of NAME after ours, looked up at its first use; a
  * lookup allocates nothing and takes no lock of ours, so that it may happen in an early
- * constructor or inside malloc. What the library's own code calls by its plain name never
- * comes to an interposer either: see verbs/preload/own_calls.c.
+ * constructor or inside malloc. It is for those who interpose. What the rest of the library
+ * calls by its plain name never comes to an interposer either: see
+ * verbs/preload/own_calls.c. Exceptions are descriptors that the library opens for the
+ * program (eventfd), since own_fd.c would make them its own.
  */
 #ifndef URXE_VERBS_HOST_LIBC_H
 #define URXE_VERBS_HOST_LIBC_H

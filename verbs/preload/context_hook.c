@@ -13,7 +13,9 @@
  * The operations that are wrapped are the provider's, the same for all of its contexts. A
  * process may hold several providers' libraries (bundles bring their own), so there are
  * PLACES for originals, and for each place a set of wrappers that knows it. A place is
- * taken once, before the first wrapper that knows it can be called, and never changes.
+ * taken once, before the first wrapper that knows it can be called, and never changes. The
+ * places belong to the process, as the providers do: a wrapper has the type of what it
+ * replaces, and must find the original without the object that it is called for.
  */
 #include "verbs/preload/context_hook.h"
 

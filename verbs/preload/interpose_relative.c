@@ -20,7 +20,10 @@
 
 char *__getcwd_chk(char *buf, size_t size, size_t room);
 
-/* Is the current directory in the tree? Programs rarely change it. */
+/*
+ * Is the current directory in the tree? Programs rarely change it. It is a property of the process,
+ * whether an engine runs or not.
+ */
 static _Atomic enum { CWD_UNKNOWN, CWD_ELSEWHERE, CWD_IN_TREE } cwd;
 
 EARLY static bool is_or_below(const char *path, const char *dir)

@@ -118,4 +118,6 @@ OWN(void *, mmap64, (void *addr, size_t len, int prot, int flags, int fd, off64_
     (addr, len, prot, flags, fd, offset))
 OWN(int, munmap, (void *addr, size_t len), (addr, len))
 OWN(int, madvise, (void *addr, size_t len, int advice), (addr, len, advice))
+OWN(int, sigaction, (int sig, const struct sigaction *act, struct sigaction *old),
+    (sig, act, old))
 OWN(int, pthread_sigmask, (int how, const sigset_t *set, sigset_t *old), (how, set, old))

@@ -48,6 +48,7 @@ struct build {
 	int err;
 };
 
+/* Of the thread that builds: the members of struct ibv_qp_ex are all taken. */
 static __thread struct build *builds;
 
 static struct build **place_of(const struct ibv_qp_ex *ex)

@@ -84,7 +84,7 @@ static void signal_events(struct ucma_file *f)
 {
 	const uint64_t one = 1;
 
-	if (REAL(write)(f->efd, &one, sizeof(one)) < 0)
+	if (write(f->efd, &one, sizeof(one)) < 0)
 		return; /* the counter is not 0: it is readable anyhow */
 }
 
@@ -94,7 +94,7 @@ static void unsignal_events(struct ucma_file *f)
 	struct pollfd p = {.fd = f->efd, .events = POLLIN};
 	uint64_t v;
 
-	if (REAL(poll)(&p, 1, 0) > 0 && REAL(read)(f->efd, &v, sizeof(v)) < 0)
+	if (poll(&p, 1, 0) > 0 && read(f->efd, &v, sizeof(v)) < 0)
 		return;
 }
 
@@ -774,7 +774,7 @@ static int wait_event(struct call *c)
 	 * Of the open file, for another thread may have closed the descriptor: who waits
 	 * goes on to wait, who would not does not, as in the kernel.
 	 */
-	int flags = REAL(fcntl)(c->f->efd, F_GETFL);
+	int flags = fcntl(c->f->efd, F_GETFL);
 	int ret;
 
 	if (flags >= 0 && flags & O_NONBLOCK)
@@ -859,7 +859,7 @@ static int cmd_migrate(struct call *c)
 	if (c->out_len < sizeof(resp))
 		ret = -ENOSPC;
 	else if (!vf)
-		ret = REAL(fcntl)((int)c->migrate.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
+		ret = fcntl((int)c->migrate.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
 	else
 		ret = from.f->u == c->f->u ? get_id(&from, c->migrate.id, &id) : -EINVAL;
 	if (!ret) {
@@ -1048,6 +1048,7 @@ void ucma_serve(struct engine *e)
 	net_port_set_gsi_router(engine_port(e), first_mad, e);
 }
 
+/* The descriptor is the application's: it is not moved as those that the library keeps (own_fd.c). */
 static int open_file(struct ucma *u, int flags)
 {
 	int fd = REAL(eventfd)(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
@@ -1071,7 +1072,7 @@ static int open_file(struct ucma *u, int flags)
 		vfile_private_close(f->efd);
 	}
 	free(f);
-	REAL(close)(fd);
+	close(fd);
 	return ret;
 }
 

@@ -27,7 +27,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs/host/libc.h"
 #include "verbs/ucma/ucma_internal.h"
 
 #define FIRST_FREE_PORT 1024  /* below, CAP_NET_BIND_SERVICE is needed */
@@ -291,13 +290,12 @@ int ucma_port_may_listen(const struct ucma_id *id)
 static void ephemeral_range(unsigned int *low, unsigned int *high)
 {
 	char buf[64] = "";
-	int fd =
-	    REAL(open)("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		if (REAL(read)(fd, buf, sizeof(buf) - 1) < 0)
+		if (read(fd, buf, sizeof(buf) - 1) < 0)
 			buf[0] = 0;
-		REAL(close)(fd);
+		close(fd);
 	}
 	if (sscanf(buf, "%u %u", low, high) != 2 || *low > *high || *high > 65535 ||
 	    !*low) {

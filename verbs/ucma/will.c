@@ -9,13 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verbs/engine/vfile.h"
-#include "verbs/host/libc.h"
 #include "verbs/ucma/will_file.h"
 
 /*
  * struct will
- * @fd:		private
+ * @fd:		the file, locked
  * @used:	entries in use, a byte each; @lowest: none below is free
  */
 struct will {
@@ -34,35 +32,30 @@ static int open_locked(const char *dir)
 
 	snprintf(tmp, sizeof(tmp), "%s/.will.%d", dir, (int)getpid());
 	snprintf(name, sizeof(name), "%s/" WILL_PREFIX "%d", dir, (int)getpid());
-	fd = REAL(open)(tmp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	/* `urxe run` must be able to open it, whatever the umask of the program */
-	if (!fchmod(fd, 0600) && !REAL(fcntl)(fd, F_OFD_SETLK, &lock) &&
-	    !rename(tmp, name))
+	if (!fchmod(fd, 0600) && !fcntl(fd, F_OFD_SETLK, &lock) && !rename(tmp, name))
 		return fd;
 	err = -errno;
 	unlink(tmp);
-	REAL(close)(fd);
+	close(fd);
 	return err;
 }
 
 int will_open(const char *dir, struct will **out)
 {
 	struct will *w = calloc(1, sizeof(*w));
-	int fd;
+	int err;
 
 	if (!w)
 		return -ENOMEM;
-	fd = open_locked(dir);
-	if (fd >= 0) {
-		w->fd = vfile_private_dup(fd);
-		REAL(close)(fd);
-		fd = w->fd;
-	}
-	if (fd < 0) {
+	w->fd = open_locked(dir);
+	if (w->fd < 0) {
+		err = w->fd;
 		free(w);
-		return fd;
+		return err;
 	}
 	*out = w;
 	return 0;
@@ -127,5 +120,5 @@ void will_drop(struct will *w, uint32_t *entry)
 
 void will_abandon(struct will *w)
 {
-	REAL(close)(w->fd);
+	close(w->fd);
 }

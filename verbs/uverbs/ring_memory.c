@@ -22,7 +22,6 @@
 
 #include "net/filesize.h"
 #include "verbs/engine/vfile.h"
-#include "verbs/host/libc.h"
 
 #define ARENA_MIN (1u << 20) /* bytes */
 #define ARENA_MAX (64u << 20)
@@ -86,14 +85,14 @@ static struct ring_arena *add_arena(struct ring_space *rs, size_t need)
 	if (len < need)
 		len = need;
 	if (!a || !r || !filesize_allowed(rs->size + len) ||
-	    REAL(ftruncate)(rs->fd, (off_t)(rs->size + len)))
+	    ftruncate(rs->fd, (off_t)(rs->size + len)))
 		goto fail;
-	a->map = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, rs->fd,
-			    (off_t)rs->size);
+	a->map =
+	    mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, rs->fd, (off_t)rs->size);
 	if (a->map == MAP_FAILED)
 		goto fail;
 	/* a child of fork must not drive these rings */
-	REAL(madvise)(a->map, len, MADV_DONTFORK);
+	madvise(a->map, len, MADV_DONTFORK);
 	a->len = len;
 	a->offset = rs->size;
 	r->len = len;
@@ -168,7 +167,7 @@ static void ring_free(struct engine_ring_owner *o, void *ring, size_t bytes,
 		if (offset < a->offset || offset >= a->offset + a->len)
 			continue;
 		/* zeros again, for us and for whoever still has it mapped */
-		if (REAL(madvise)(ring, len, MADV_REMOVE))
+		if (madvise(ring, len, MADV_REMOVE))
 			for (size_t i = 0; i < len; i++)
 				((uint8_t *)ring)[i] = 0;
 		give(a, (size_t)(offset - a->offset), len);
@@ -193,7 +192,7 @@ int ring_space_open(struct ring_space *rs, int *fd)
 	*fd = memfd_create("urxe-uverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
-	if (REAL(fcntl)(*fd, F_ADD_SEALS, F_SEAL_SHRINK)) {
+	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK)) {
 		err = -errno;
 		goto fail;
 	}
@@ -204,7 +203,7 @@ int ring_space_open(struct ring_space *rs, int *fd)
 	}
 	return 0;
 fail:
-	REAL(close)(*fd);
+	close(*fd);
 	return err;
 }
 
@@ -220,7 +219,7 @@ void ring_space_close(struct ring_space *rs)
 			a->free = r->next;
 			free(r);
 		}
-		REAL(munmap)(a->map, a->len);
+		munmap(a->map, a->len);
 		free(a);
 	}
 	vfile_private_close(rs->fd);

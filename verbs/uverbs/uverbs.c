@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "odp/guard.h"
-#include "verbs/host/libc.h"
 #include "verbs/host/paths.h"
 
 static void context_release(struct vfile *vf)
@@ -65,7 +64,7 @@ int uverbs_open(unsigned int index, int flags)
 	if (!err)
 		return fd;
 	ring_space_close(&ctx->rings);
-	REAL(close)(fd);
+	close(fd);
 fail:
 	free(ctx);
 	return err;

@@ -16,7 +16,6 @@
 
 #include "base/container.h"
 #include "odp/guard.h"
-#include "verbs/host/libc.h"
 #include "verbs/uverbs/uverbs.h"
 
 /*
@@ -50,8 +49,13 @@ struct xrc_qp {
 	struct uevobject *openers;
 };
 
-static struct xrcd *xrcds; /* under the engine lock */
+/*
+ * All domains, under the engine lock. Contexts share them, so they belong to none of these; the
+ * engine must not know them. A child of fork never finds its parent's: it has other HCAs.
+ */
+static struct xrcd *xrcds;
 
+/* Of the thread: libibverbs, which calls us back in between, passes nothing on. */
 __thread struct uverbs_xrc_target uverbs_xrc_target;
 
 unsigned int uverbs_comp_vectors(void)

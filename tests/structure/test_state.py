@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""What outlives a call is known: each variable of a product file that lasts and may change is in the
+list below, with the reason why it does not hang on an object that somebody passes on.
+
+usage: test_state.py SOURCE-ROOT BUILD-ROOT COMPILER...
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import rooms
+
+ROOT, BUILD, CC = sys.argv[1], sys.argv[2], sys.argv[3:]
+
+SIGNALS = 'a signal handler gets no argument'
+ORIGINALS = 'wrappers have the type of what they replace: no argument says which provider it is'
+ONCE = 'of pthread_once(3)'
+PROVIDER = 'the call of libibverbs in between passes nothing on'
+LARGE = 'large, and neither called by threads nor twice at a time'
+PROCESS = 'a property of the process, asked for before there is any object'
+
+STATE = {
+    'net/port.c': {'where': 'outlives the port that could not be opened, for the message'},
+    'odp/guard.c': {
+        'chains': SIGNALS, 'chain_lock': SIGNALS, 'installed': SIGNALS,
+        'forking': SIGNALS, 'thread_ready': SIGNALS, 'frame': SIGNALS,
+        'chained_info': SIGNALS, 'chained_frame': SIGNALS,
+        'file_start': SIGNALS, 'file_len': SIGNALS, 'file_message': SIGNALS,
+        'copy_routine': 'chosen once for the machine'},
+    'trace/recorder.c': {'this_thread': 'a ring of the thread: recording takes no lock'},
+    'verbs/host/paths.c': {'dir_once': ONCE, 'dir_value': PROCESS},
+    'verbs/host/tree.c': {'once': ONCE},
+    'verbs/host/sysfs.c': {'o': LARGE, 'devs': LARGE},
+    'verbs/engine/engine.c': {'root': 'the one that all the others hang on'},
+    'verbs/engine/vfile.c': {
+        'table': 'descriptors belong to the process, and outlive its engine',
+        'orphan': 'an entry of the table', 'private_fd': 'an entry of the table', 'once': ONCE},
+    'verbs/uverbs/uverbs_objects.c': {
+        'xrcds': 'contexts share them, and the engine knows no uverbs',
+        'uverbs_xrc_target': PROVIDER},
+    'verbs/preload/context_hook.c': dict.fromkeys(
+        ('poll_orig', 'create_cq_ex_orig', 'start_poll_orig', 'next_poll_orig', 'end_poll_orig',
+         'post_orig', 'create_qp_ex_orig', 'next_poll_kind'), ORIGINALS) | {
+        'ended': 'from next_poll to end_poll of the thread'},
+    'verbs/preload/interpose_relative.c': {'cwd': PROCESS},
+    'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},
+    'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},
+    'tools/doctor.c': {'all_there': 'a command runs once'},
+    'tools/run.c': {'o': LARGE},
+    'tools/session.c': {'parents': 'a command runs once'},
+}
+
+# Where libc_next() of verbs/host/libc.h keeps the address of a function: no state
+CACHE = 'slot_'
+
+
+def variables(objs):
+    """What object files have in sections that can be written to: {object: names}"""
+    out = subprocess.run(['nm', '-A', '-f', 'sysv', *objs], check=True, capture_output=True, text=True).stdout
+    names = {obj: set() for obj in objs}
+    for line in out.splitlines():
+        fields = [f.strip() for f in line.split('|')]
+        if len(fields) != 7 or not re.match(r'\.t?(data|bss)|\*COM\*', fields[6]):
+            continue
+        if fields[6].startswith('.data.rel.ro') or fields[3] == 'SECTION':
+            continue
+        obj, symbol = fields[0].rsplit(':', 1)
+        # static ones of functions are NAME.1 or FUNCTION.NAME.1; what else is there is the compiler's
+        name = re.fullmatch(r'(?:\w+\.)?([a-z]\w*)(?:\.\d+)?', symbol)
+        if name:
+            names[obj].add(name.group(1))
+    return names
+
+
+def found(root, build):
+    """{source: names}"""
+    sources = {obj: source for source, obj in rooms.objects(root, build) if rooms.room_of(source, rooms.ROOMS)}
+    all_of = {}
+    for obj, names in variables(list(sources)).items():
+        all_of.setdefault(sources[obj], set()).update(names - {CACHE})
+    return all_of
+
+
+class TheTree(unittest.TestCase):
+    def test_all_state_is_listed(self):
+        unknown = {source: names - STATE.get(source, {}).keys() for source, names in found(ROOT, BUILD).items()}
+        self.assertEqual({source: names for source, names in unknown.items() if names}, {})
+
+    def test_all_that_is_listed_is_there(self):
+        for source, reasons in STATE.items():
+            with open(os.path.join(ROOT, source), encoding='utf-8') as f:
+                text = f.read()
+            for name in reasons:
+                self.assertRegex(text, rf'\b{name}\b', source)
+
+
+class ASmallFile(unittest.TestCase):
+    def check(self, text):
+        with tempfile.TemporaryDirectory() as tmp:
+            source, obj = os.path.join(tmp, 'a.c'), os.path.join(tmp, 'a.o')
+            with open(source, 'w', encoding='utf-8') as f:
+                f.write(text)
+            subprocess.run([*CC, '-O2', '-fPIC', '-w', '-c', '-o', obj, source], check=True)
+            return sorted(variables([obj])[obj])
+
+    def test_variables_are_found_wherever_they_are(self):
+        self.assertEqual(self.check('int a = 1, b; static int c; static __thread int d; __thread int e = 1;\n'
+                                    'int *f(void) { static int g; return g++ ? &c : &d; }\n'),
+                         ['a', 'b', 'c', 'd', 'e', 'g'])
+
+    def test_a_table_that_was_meant_to_be_constant_is_found(self):
+        self.assertEqual(self.check('const char *table[] = {"a", "b"};\n'), ['table'])
+
+    def test_constants_are_none(self):
+        self.assertEqual(self.check('const int a = 1; extern const char *const b[]; \n'
+                                    'const char *const b[] = {"a"}; int f(void);\n'
+                                    'int (*const c)(void) = f; extern int d; int *g(void) { return &d; }\n'), [])
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1])
