@@ -119,6 +119,10 @@ void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu)
 
 	hca->mtu = mtu;
 	hca->port_up = up;
+	if (hca->cfg.seen) {
+		hca->cfg.seen->dev.up = up;
+		hca->cfg.seen->dev.mtu = 128u << mtu;
+	}
 	if (up == was)
 		return;
 	if (!up)

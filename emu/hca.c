@@ -28,6 +28,7 @@ int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, voi
 	hca->ops = ops;
 	hca->arg = arg;
 	hca->mtu = cfg->mtu;
+	hca->counter = cfg->seen ? cfg->seen->dev.counter : hca->own_counter;
 	hca->port_up = true;
 	hca->rng = cfg->seed;
 	emu_table_init(&hca->keys, 1, 1u << 24);

@@ -92,12 +92,18 @@ struct emu_ops {
  * @mtu:	active MTU of the port
  * @odp:	where MRs are made
  * @seed:	of initial keys; tests set it
+ * @recorder:	who is told of what happens, NULL for nobody
+ * @device:	index of the device in records
+ * @seen:	what the recorder shows of the device; its counters are there. NULL: nothing
  */
 struct emu_hca_cfg {
 	uint64_t guid_be;
 	enum ibv_mtu mtu;
 	struct odp_domain *odp;
 	uint64_t seed;
+	struct recorder *recorder;
+	uint16_t device;
+	struct trace_object *seen;
 };
 
 int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, void *arg,

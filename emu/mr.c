@@ -106,9 +106,11 @@ static int make_memory(struct emu_mr *mr)
 	    .on_demand = mr->access & IBV_ACCESS_ON_DEMAND,
 	    .implicit = is_implicit(mr->start, mr->length, mr->access),
 	    .hugetlb = mr->access & IBV_ACCESS_HUGETLB,
+	    .access = (uint32_t)mr->access,
+	    .pd = mr->pd->num,
+	    .device = mr->hca->cfg.device,
 	    .start = mr->hca->start,
 	};
-
 	int ret;
 
 	if (!mr->hca->cfg.odp)

@@ -12,6 +12,7 @@
 
 #include "emu/hca.h"
 #include "emu/queue_ring.h"
+#include "trace/recorder.h"
 
 struct emu_qp;
 
@@ -41,6 +42,7 @@ enum emu_counter {
 	EMU_CNT_RX_BAD_QPN,
 	EMU_CNT_MAX,
 };
+_Static_assert(EMU_CNT_MAX <= sizeof(((struct trace_device *)0)->counter) / 8, "room");
 
 /*
  * struct emu_table - ids -> objects, O(1) in everything
@@ -91,6 +93,7 @@ struct emu_mcast_group;
 
 /*
  * struct emu_hca - one device. Owned by hca.c; transport state is behind @tr.
+ * @counter:	shown to others, or @own_counter
  * @fault:	of new MRs, if it was set; @start: of their page tables
  * @odp_gone:	counters of MRs that are gone
  * @cqs_aside:	CQs with completions that wait for room
@@ -104,7 +107,8 @@ struct emu_hca {
 	enum ibv_mtu mtu;
 	struct net_ip gid[EMU_GID_TABLE_LEN];
 	bool gid_used[EMU_GID_TABLE_LEN];
-	uint64_t counter[EMU_CNT_MAX];
+	uint64_t *counter;
+	uint64_t own_counter[EMU_CNT_MAX];
 	struct {
 		bool set;
 		enum odp_fault_model model;

@@ -174,6 +174,7 @@ int net_port_open(const struct net_port_cfg *cfg, struct net_port **out)
 		return -ENOMEM;
 	p->ops = cfg->ops;
 	p->arg = cfg->arg;
+	p->stats = cfg->stats ? cfg->stats : &p->own_stats;
 	p->guard = -1;
 	p->host.nl_fd = -1;
 	p->generation = 1;
@@ -476,7 +477,7 @@ static uint64_t run_impair(struct net_port *p)
 
 int net_port_poll(struct net_port *p, int budget)
 {
-	uint64_t forwarded = p->stats.rx_forwarded;
+	uint64_t forwarded = p->stats->rx_forwarded;
 
 	port_set_now(p);
 	p->rx_count = 0;
@@ -488,7 +489,7 @@ int net_port_poll(struct net_port *p, int budget)
 		port_lane_drain(p);
 		p->lanes.sockets_due = p->be_ops->poll(p->be, budget, port_rx, p) > 0;
 	}
-	if (p->stats.rx_forwarded != forwarded)
+	if (p->stats->rx_forwarded != forwarded)
 		port_tx_send(p);
 	run_impair(p);
 	port_lane_rearm(p);
@@ -577,5 +578,5 @@ int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)
 
 void net_port_stats(const struct net_port *p, struct net_stats *out)
 {
-	*out = p->stats;
+	*out = *p->stats;
 }

@@ -38,6 +38,17 @@ struct net_port_ops {
 };
 
 /*
+ * struct net_stats - what the wire did, counted since open
+ */
+struct net_stats {
+	uint64_t tx_pkts, tx_bytes, tx_dropped;
+	uint64_t tx_lane_pkts; /* of tx_pkts: those that took a lane (lane.h) */
+	uint64_t rx_pkts, rx_bytes;
+	uint64_t rx_linux_flush; /* of rx_pkts: FLUSHs with Linux's ICRC (port_flush.c) */
+	uint64_t rx_bad_icrc, rx_malformed, rx_no_owner, rx_forwarded;
+};
+
+/*
  * struct net_port_cfg
  * @ops, @arg:	callbacks and their first argument
  * @backend:	"socket", "uring" or NULL for the default
@@ -46,6 +57,7 @@ struct net_port_ops {
  * @pcap:	file to write packets to, NULL for none
  * @impair:	impairment in the syntax of `urxe run --impair`, NULL for none
  * @no_lanes:	all packets go by sockets, those to processes of this user on this host, too
+ * @stats:	where the counters are to be, NULL: wherever. Zeroed, outlives the port
  * @what:	NULL, or receives a name for what could not be opened
  */
 struct net_port_cfg {
@@ -56,6 +68,7 @@ struct net_port_cfg {
 	const char *pcap;
 	const char *impair;
 	bool no_lanes;
+	struct net_stats *stats;
 	const char **what;
 };
 
@@ -192,16 +205,6 @@ uint64_t net_port_tick(struct net_port *port, uint64_t now);
  */
 int net_port_path_mtu(struct net_port *port, const struct net_ip *dst);
 
-/*
- * struct net_stats - what the wire did, counted since open
- */
-struct net_stats {
-	uint64_t tx_pkts, tx_bytes, tx_dropped;
-	uint64_t tx_lane_pkts; /* of tx_pkts: those that took a lane (lane.h) */
-	uint64_t rx_pkts, rx_bytes;
-	uint64_t rx_linux_flush; /* of rx_pkts: FLUSHs with Linux's ICRC (port_flush.c) */
-	uint64_t rx_bad_icrc, rx_malformed, rx_no_owner, rx_forwarded;
-};
 void net_port_stats(const struct net_port *port, struct net_stats *out);
 
 #endif

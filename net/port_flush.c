@@ -73,7 +73,7 @@ int32_t port_flush_ip_id(struct port_rx *rx, uint32_t icrc, const uint8_t *data,
 			 : -1;
 	if (id < 0)
 		return id;
-	rx->p->stats.rx_linux_flush++;
+	rx->p->stats->rx_linux_flush++;
 	if (!is_linux(rx->p, &rx->path.src))
 		f->host[f->next_host++ % PORT_FLUSH_HOSTS] = rx->path.src;
 	return id;

@@ -164,6 +164,7 @@ struct port_flush {
  * @id_factor:	by packet length, 0: not known yet; see icrc_find_id()
  * @impair, @pcap: NULL where not asked for
  * @rx_count:	packets given to the owner in this poll
+ * @stats:	counters, in the owner's memory or in @own_stats
  */
 struct net_port {
 	const struct net_port_ops *ops;
@@ -192,7 +193,7 @@ struct net_port {
 	struct impair *impair;
 	struct pcap *pcap;
 	int rx_count;
-	struct net_stats stats;
+	struct net_stats *stats, own_stats;
 };
 
 void port_set_now(struct net_port *p);

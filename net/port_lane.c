@@ -366,9 +366,9 @@ void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port
 {
 	lane_commit(t->lane, len + ROCE_ICRC_LEN, r->path.tclass,
 		    r->path.ttl ? r->path.ttl : NET_DEFAULT_TTL);
-	p->stats.tx_pkts++;
-	p->stats.tx_bytes += len + ROCE_ICRC_LEN;
-	p->stats.tx_lane_pkts++;
+	p->stats->tx_pkts++;
+	p->stats->tx_bytes += len + ROCE_ICRC_LEN;
+	p->stats->tx_lane_pkts++;
 	if (lane_pending(t->lane) >= PUBLISH_BYTES)
 		publish(p, t);
 	if (t->dirty)
@@ -509,7 +509,7 @@ void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len)
 	if (len != CTL_LEN || !hostaddr_has(&p->host, &rx->path.src) ||
 	    (data[1] != CTL_KICK &&
 	     table_port(p->table, get_be32(data + 4), p->now) != rx->path.sport)) {
-		p->stats.rx_malformed++;
+		p->stats->rx_malformed++;
 		return;
 	}
 	if (data[1] == CTL_OFFER)
@@ -548,7 +548,7 @@ int port_lane_poll(struct net_port *p, int budget)
 			n += ret;
 			continue;
 		}
-		p->stats.rx_malformed++;
+		p->stats->rx_malformed++;
 		/* settle() may have attached others in front */
 		for (link = &p->lanes.rx; *link != l; link = &(*link)->next)
 			;

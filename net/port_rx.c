@@ -63,11 +63,11 @@ static void finish(struct port_rx *rx, const struct seg *s)
 		pcap_packet(p->pcap, &rx->path, id < 0 ? 0 : (uint16_t)id, s->data,
 			    s->len);
 	if (id < 0) {
-		p->stats.rx_bad_icrc++;
+		p->stats->rx_bad_icrc++;
 		return;
 	}
-	p->stats.rx_pkts++;
-	p->stats.rx_bytes += s->len;
+	p->stats->rx_pkts++;
+	p->stats->rx_bytes += s->len;
 	p->rx_count++;
 	p->ops->rx(p->arg, &pkt);
 }
@@ -109,7 +109,7 @@ static void rx_own(struct port_rx *rx, const struct seg *s)
 	if (qpn == ROCE_QPN_GSI || table_is_own(rx->p->table, qpn >> TABLE_SLOT_SHIFT))
 		deliver(rx, s);
 	else
-		rx->p->stats.rx_no_owner++;
+		rx->p->stats->rx_no_owner++;
 }
 
 void port_rx_packet(struct port_rx *rx, uint8_t *data, uint32_t len)
@@ -117,7 +117,7 @@ void port_rx_packet(struct port_rx *rx, uint8_t *data, uint32_t len)
 	struct seg s = {.data = data, .len = len};
 
 	if (len < MIN_LEN || len > NET_PKT_MAX + ROCE_ICRC_LEN)
-		rx->p->stats.rx_malformed++;
+		rx->p->stats->rx_malformed++;
 	else
 		rx_own(rx, &s);
 }
@@ -137,7 +137,7 @@ static void rx_encap(struct port_rx *rx, const struct seg *s)
 	    s->len < SWITCH_ENCAP_LEN + MIN_LEN ||
 	    !net_ip_eq(&rx->path.src, &rx->sk->ip) ||
 	    table_port(p->table, e.slot, p->now) != rx->path.sport) {
-		p->stats.rx_malformed++;
+		p->stats->rx_malformed++;
 		return;
 	}
 	inner.path = e.path;
@@ -193,7 +193,7 @@ static void rx_roce(struct port_rx *rx, const struct seg *s)
 	else if (table_port(rx->p->table, slot, rx->p->now))
 		forward(rx, s, slot);
 	else
-		rx->p->stats.rx_no_owner++;
+		rx->p->stats->rx_no_owner++;
 }
 
 /* --- datagrams -------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static void rx_roce(struct port_rx *rx, const struct seg *s)
 static void rx_seg(struct port_rx *rx, const struct seg *s)
 {
 	if (s->len < MIN_LEN || s->len > SWITCH_ENCAP_LEN + NET_PKT_MAX + ROCE_ICRC_LEN) {
-		rx->p->stats.rx_malformed++;
+		rx->p->stats->rx_malformed++;
 		return;
 	}
 	if (rx->sk->kind == NET_SOCK_OWN && s->data[0] == SWITCH_MAGIC)
@@ -209,7 +209,7 @@ static void rx_seg(struct port_rx *rx, const struct seg *s)
 	else if (rx->sk->kind == NET_SOCK_OWN && s->data[0] == PORT_LANE_MAGIC)
 		port_lane_ctl(rx, s->data, s->len);
 	else if (s->len > NET_PKT_MAX + ROCE_ICRC_LEN)
-		rx->p->stats.rx_malformed++;
+		rx->p->stats->rx_malformed++;
 	else if (rx->sk->kind == NET_SOCK_OWN)
 		rx_own(rx, s);
 	else if (rx->sk->kind == NET_SOCK_ROCE)
@@ -217,7 +217,7 @@ static void rx_seg(struct port_rx *rx, const struct seg *s)
 	else if (qpn_of(s) == ROCE_QPN_MULTICAST)
 		deliver(rx, s);
 	else
-		rx->p->stats.rx_no_owner++;
+		rx->p->stats->rx_no_owner++;
 }
 
 void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d)
@@ -236,7 +236,7 @@ void port_rx(void *arg, struct net_sock *sk, const struct net_dgram *d)
 	uint32_t left;
 
 	if (!d->len)
-		rx.p->stats.rx_malformed++;
+		rx.p->stats->rx_malformed++;
 	for (left = d->len; left; left -= s.len, s.data += s.len, s.k++) {
 		s.len = left < d->seg ? left : d->seg;
 		rx_seg(&rx, &s);

@@ -90,12 +90,12 @@ static void tell_too_large(struct net_port *p, const struct net_batch *b)
 static void account(struct net_port *p, const struct net_batch *b)
 {
 	if (b->err) {
-		p->stats.tx_dropped += b->n;
+		p->stats->tx_dropped += b->n;
 		if (b->err == -EMSGSIZE)
 			tell_too_large(p, b);
 	} else {
-		p->stats.tx_pkts += b->n;
-		p->stats.tx_bytes += b->len;
+		p->stats->tx_pkts += b->n;
+		p->stats->tx_bytes += b->len;
 	}
 }
 
@@ -173,7 +173,7 @@ void port_tx_forget(struct net_port *p, const struct net_sock *sk)
 	port_tx_send(p);
 	for (i = 0; i < tx->n; i++) {
 		if (tx->batch[i].sk == sk)
-			p->stats.tx_dropped += tx->batch[i].n;
+			p->stats->tx_dropped += tx->batch[i].n;
 		else
 			tx->batch[kept++] = tx->batch[i];
 	}
@@ -284,7 +284,7 @@ static void commit_copy(struct net_port *p, struct port_route *r, uint16_t dport
 			const uint8_t *data, uint32_t len)
 {
 	if (!make_room(p, len + ROCE_ICRC_LEN)) {
-		p->stats.tx_dropped++;
+		p->stats->tx_dropped++;
 		return;
 	}
 	memcpy(p->tx.arena + p->tx.end, data, len);
@@ -386,7 +386,7 @@ void net_tx_put(struct net_port *p)
 	if (p->tx.lane) {
 		put_lane(p);
 	} else if (!p->tx.route->addr) {
-		p->stats.tx_dropped++;
+		p->stats->tx_dropped++;
 	} else if (p->tx.aside) {
 		pkt = (struct impair_pkt){
 		    .path = p->tx.route->path, .data = p->tx.aside, .len = p->tx.len};
@@ -403,7 +403,7 @@ void port_tx_impaired(struct net_port *p, const struct impair_pkt *pkt)
 
 	/* the address may have gone while the packet waited */
 	if (!r->addr || !make_room(p, pkt->len + ROCE_ICRC_LEN)) {
-		p->stats.tx_dropped++;
+		p->stats->tx_dropped++;
 		return;
 	}
 	memcpy(p->tx.arena + p->tx.end, pkt->data, pkt->len);
@@ -433,7 +433,7 @@ void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int sl
 	uint8_t *at;
 
 	if (!port || !make_room(p, bytes)) {
-		p->stats.tx_dropped++;
+		p->stats->tx_dropped++;
 		return;
 	}
 	r = route_find(p, &to);
@@ -441,5 +441,5 @@ void port_tx_forward(struct net_port *p, struct port_addr *addr, unsigned int sl
 	switch_encap_write(at, p->slot, path);
 	memcpy(at + SWITCH_ENCAP_LEN, data, len);
 	batch_added(p, batch_for(p, r, port, bytes, true), bytes);
-	p->stats.rx_forwarded++;
+	p->stats->rx_forwarded++;
 }

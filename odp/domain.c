@@ -201,12 +201,23 @@ static void monitor_gone(void *arg, uintptr_t first, uintptr_t last)
 	inval_push(&dom->inval, first, last);
 }
 
+static void show_events(struct odp_domain *dom)
+{
+	struct odp_caps caps = {0};
+
+	if (!dom->cfg.recorder || !dom->linux_os)
+		return;
+	os_linux_caps(dom->linux_os, &caps);
+	dom->cfg.recorder->hdr->uffd_events = caps.uffd_events;
+}
+
 static void monitor_end(void *arg)
 {
 	struct odp_domain *dom = arg;
 
 	atomic_fetch_and(&dom->inval.state, ~INVAL_READING);
 	inval_kick(dom);
+	show_events(dom);
 }
 
 static bool yes(struct range_node *n, void *arg)
@@ -331,6 +342,8 @@ void odp_domain_destroy(struct odp_domain *dom)
 	prefetcher_fini(&dom->prefetcher);
 	if (dom->linux_os)
 		os_linux_destroy(dom->linux_os);
+	for (size_t i = 0; i < ODP_RETIRED; i++)
+		recorder_object_free(dom->cfg.recorder, dom->retired_seen[i]);
 	evict_fini(&dom->evict);
 	pthread_cond_destroy(&dom->job_over);
 	pthread_mutex_destroy(&dom->lock);
@@ -462,15 +475,31 @@ void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out)
 	dom_unlock(dom);
 }
 
+/* With the lock: the sums over MRs that are gone have changed. */
+static void show_gone(struct odp_domain *dom)
+{
+	const uint64_t *from = (const uint64_t *)&dom->total;
+
+	for (size_t i = 0; dom->cfg.recorder && i < ODP_N_COUNTERS; i++)
+		dom->cfg.recorder->hdr->gone[i] = from[i];
+}
+
 void odp_domain_reset_counters(struct odp_domain *dom)
 {
+	struct trace_object *unused[ODP_RETIRED];
+
 	dom_settle(dom);
 	dom_lock(dom);
 	memset(&dom->total, 0, sizeof(dom->total));
+	memcpy(unused, dom->retired_seen, sizeof(unused));
+	memset(dom->retired_seen, 0, sizeof(dom->retired_seen));
 	dom->n_retired = 0;
+	show_gone(dom);
 	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next)
 		counters_zero(mr);
 	dom_unlock(dom);
+	for (size_t i = 0; i < ODP_RETIRED; i++)
+		recorder_object_free(dom->cfg.recorder, unused[i]);
 }
 
 /* --- the registry ----------------------------------------------------------------- */
@@ -518,8 +547,27 @@ void dom_register(struct odp_domain *dom, struct odp_mr *mr)
 	dom_unlock(dom);
 }
 
+/*
+ * With the lock: an on-demand MR ends, which is shown as long as it is among the last that
+ * did. What need not be shown any more
+ */
+static struct trace_object *show_retired(struct odp_domain *dom, struct odp_mr *mr)
+{
+	struct trace_object **place = &dom->retired_seen[dom->n_retired++ % ODP_RETIRED];
+	struct trace_object *unused = *place;
+
+	*place = mr->seen;
+	mr->seen->ended = dom_clock(dom);
+	mr->seen->mr.cached = 0;
+	memset(mr->seen->mr.map, 0, sizeof(mr->seen->mr.map));
+	mr->seen->gone = true;
+	show_gone(dom);
+	return unused;
+}
+
 void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
 {
+	struct trace_object *unused = mr->demand ? NULL : mr->seen;
 	struct odp_mr_info *info;
 
 	dom_lock(dom);
@@ -535,7 +583,7 @@ void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
 			dom->implicit--;
 		else
 			ranges_remove(&dom->explicit_mrs, &mr->range);
-		info = &dom->retired[dom->n_retired++ % ODP_RETIRED];
+		info = &dom->retired[dom->n_retired % ODP_RETIRED];
 		info_read(mr, info);
 		info->live = false;
 		info->pages_cached = 0;
@@ -543,8 +591,10 @@ void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
 		if (evict_on(&dom->evict))
 			pt_clear(&mr->demand->pt, mr->demand->pt.first,
 				 mr->demand->pt.count, true, mr_forget_fn(mr), mr);
+		unused = show_retired(dom, mr);
 	}
 	dom_unlock(dom);
+	recorder_object_free(dom->cfg.recorder, unused);
 }
 
 /* References to all MRs, oldest first; the lock is not held while memory is allocated. */

@@ -519,32 +519,49 @@ static void chain_on(int sig, siginfo_t *info, void *ctx)
 
 /* --- a file that is cut short ----------------------------------------------------- */
 
-static _Atomic(uintptr_t) file_start;
-static _Atomic(size_t) file_len;
-static _Atomic(const char *) file_message;
+/* The handler looks at entries whose length is not 0. */
+static struct {
+	_Atomic(uintptr_t) start;
+	_Atomic(size_t) len;
+	_Atomic(const char *) message;
+} files[GUARD_FILES];
 
 void guard_file(void *map, size_t len, const char *message)
 {
-	/* never a length with another mapping's start */
-	file_len = 0;
-	file_start = (uintptr_t)map;
-	file_message = message;
-	file_len = map ? len : 0;
+	for (size_t i = 0; i < GUARD_FILES; i++) {
+		uintptr_t none = 0;
+
+		if (!map) {
+			files[i].len = 0;
+			files[i].start = 0;
+		} else if (atomic_compare_exchange_strong(&files[i].start, &none,
+							  (uintptr_t)map)) {
+			files[i].message = message;
+			files[i].len = len;
+			return;
+		}
+	}
 }
 
-/* Is it in that mapping? Then there are zeroes now. */
+/* Put zeroes in the place of the mapping that the address is in, if it is in one. */
 static bool restore_file(const siginfo_t *info)
 {
-	uintptr_t start = file_start;
-	size_t len = file_len;
 	const char *message;
+	uintptr_t start = 0;
+	size_t i = 0, len = 0;
 
-	if (info->si_code != BUS_ADRERR || (uintptr_t)info->si_addr - start >= len)
+	for (; i < GUARD_FILES; i++) {
+		start = files[i].start;
+		len = files[i].len;
+		if ((uintptr_t)info->si_addr - start < len)
+			break;
+	}
+	if (info->si_code != BUS_ADRERR || i == GUARD_FILES)
 		return false;
 	if (syscall(SYS_mmap, start, len, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != (long)start)
 		return false;
-	message = atomic_exchange(&file_message, NULL);
+	message = atomic_exchange(&files[i].message, NULL);
 	if (message)
 		syscall(SYS_write, STDERR_FILENO, message, strlen(message));
 	return true;

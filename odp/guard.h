@@ -37,10 +37,12 @@ void guard_interruptible(void);
 bool guard_interrupted(void);
 
 /*
- * guard_file - the library's own shared mapping of a file, of which there is one. When
- * somebody has shortened the file and a page is missed, memory full of zeroes takes the
- * place of the mapping, and @message is written to standard error. NULL: it is no more.
+ * guard_file - the library's own shared mapping of a file. When somebody has shortened the
+ * file and a page is missed, memory full of zeroes takes the place of the mapping, and
+ * @message, if it is not NULL, is written to standard error. Up to GUARD_FILES of them;
+ * @map NULL: there are none any more.
  */
+#define GUARD_FILES 32
 void guard_file(void *map, size_t len, const char *message);
 
 /*

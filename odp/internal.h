@@ -34,6 +34,7 @@
 #include "odp/prefetch.h"
 #include "odp/ranges.h"
 #include "odp/script.h"
+#include "trace/recorder.h"
 
 /* Explicit MRs above this many pages (16 GiB of 4 KiB) get a sparse table. */
 #define ODP_FLAT_MAX_PAGES (1ull << 22)
@@ -124,12 +125,19 @@ struct odp_job {
 };
 
 #define ODP_N_COUNTERS (sizeof(struct odp_counters) / sizeof(uint64_t))
+_Static_assert(ODP_N_COUNTERS == TRACE_N_ODP, "a name for each");
+#define ODP_SAME_PLACE(member, name)                                                     \
+	_Static_assert(offsetof(struct odp_counters, member) ==                          \
+			   TRACE_ODP_##member * sizeof(uint64_t),                        \
+		       #name);
+ODP_COUNTER_LIST(ODP_SAME_PLACE)
+#undef ODP_SAME_PLACE
 
 /*
  * struct odp_demand - the on-demand part of an MR
  * @careful:	accesses must take the slow path: eviction list, or scripted faults
  * @watched:	os->watch was called
- * @counter:	struct odp_counters, member by member
+ * @counter:	struct odp_counters, member by member, in the segment of the recorder
  * @inflight, @pending: under dom->lock
  * @n_pending, @room_pending: how many there are, and may be before it is enlarged
  * @rule:	state of each rule of the domain's script, made at the first access under it;
@@ -141,7 +149,7 @@ struct odp_demand {
 	_Atomic bool watched;
 	_Atomic uint8_t model;
 	_Atomic uint64_t latency;
-	_Atomic uint64_t counter[ODP_N_COUNTERS];
+	_Atomic uint64_t *counter;
 	struct inflight *inflight;
 	struct pending *pending;
 	unsigned int n_pending, room_pending;
@@ -156,10 +164,12 @@ struct odp_demand {
  * @range:	in dom->explicit_mrs (bytes, rounded out to pages)
  * @demand:	NULL if pinned
  * @jobs:	that are under way or wait for their turn
+ * @seen:	what the recorder shows of it; its counters are there
  */
 struct odp_mr {
 	struct odp_domain *dom;
 	struct odp_demand *demand;
+	struct trace_object *seen;
 	uintptr_t addr;
 	size_t length;
 	uint64_t iova;
@@ -184,7 +194,8 @@ struct odp_mr {
  * @resolved:	waiters that odp_resolved() is to give out, @n_resolved of them
  * @told, @told_arg: see odp_domain_tell(); @tell: to be called after the unlock
  * @total:	counters of MRs that are gone
- * @retired:	ring of the last of them, @n_retired ever
+ * @retired:	ring of the last of them, @n_retired ever; @retired_seen: what is shown of
+ *		them
  */
 struct odp_domain {
 	struct inval inval;
@@ -210,6 +221,7 @@ struct odp_domain {
 	bool tell;
 	struct odp_counters total;
 	struct odp_mr_info *retired;
+	struct trace_object *retired_seen[ODP_RETIRED];
 	uint64_t n_retired;
 	struct prefetcher prefetcher;
 };
@@ -245,6 +257,12 @@ void dom_settle(struct odp_domain *dom);
 static inline bool dom_quiet(const struct odp_domain *dom)
 {
 	return !atomic_load_explicit(&dom->inval.state, memory_order_acquire);
+}
+
+/* Now, for records and odp_counters.fault_ns; 0 where there is no clock */
+static inline uint64_t dom_clock(const struct odp_domain *dom)
+{
+	return dom->os->now ? dom->os->now(dom->os_arg) : 0;
 }
 
 void dom_register(struct odp_domain *dom, struct odp_mr *mr);

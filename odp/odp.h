@@ -26,6 +26,7 @@
 struct odp_domain; /* the page tables of one process */
 struct odp_mr;
 struct odp_job; /* a fault that somebody else must resolve */
+struct recorder;
 
 /*
  * struct odp_os - the operating system under the page tables
@@ -136,6 +137,7 @@ struct odp_fault_rule {
  *		The least recently used page is evicted.
  * @uffd:	use userfaultfd where it can be had
  * @script:	scripted faults, NULL for none; copied
+ * @recorder:	who is told, NULL for nobody. Outlives the domain
  * @named:	of MRs from when they are given such a name on; the first @n_named
  */
 #define ODP_MAX_BOUND (1u << 30)
@@ -147,6 +149,7 @@ struct odp_config {
 	uint64_t max_pages;
 	bool uffd;
 	const char *script;
+	struct recorder *recorder;
 	struct odp_fault_rule named[ODP_MAX_FAULT_RULES];
 	unsigned int n_named;
 };
@@ -192,6 +195,7 @@ int odp_domain_fds(const struct odp_domain *dom, int *fds, int max);
  * @on_demand:	IBV_ACCESS_ON_DEMAND
  * @implicit:	addr 0, length SIZE_MAX
  * @hugetlb:	IBV_ACCESS_HUGETLB
+ * @access, @pd, @device: for the recorder only
  * @start:	of an explicit on-demand MR
  */
 struct odp_mr_attr {
@@ -202,6 +206,8 @@ struct odp_mr_attr {
 	bool on_demand;
 	bool implicit;
 	bool hugetlb;
+	uint32_t access, pd;
+	uint16_t device;
 	enum odp_start start;
 };
 

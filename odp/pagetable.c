@@ -42,6 +42,7 @@ void pt_fini(struct pagetable *pt)
 {
 	struct pt_leaf *leaf;
 
+	free(pt->show);
 	free(pt->flat);
 	if (pt->root)
 		free_dir(pt->root, PT_DIR_LEVELS);
@@ -50,6 +51,82 @@ void pt_fini(struct pagetable *pt)
 		free(leaf);
 	}
 }
+
+/* --- showing ---------------------------------------------------------------------- */
+
+/* The pages of character @cell */
+static uint64_t cell_pages(const struct pagetable *pt, unsigned int cell)
+{
+	uint64_t before = (uint64_t)cell << pt->show->shift;
+	uint64_t all = 1ull << pt->show->shift;
+
+	return pt->count - before < all ? pt->count - before : all;
+}
+
+/* A capital letter if all of them are there */
+static void draw(const struct pagetable *pt, unsigned int cell)
+{
+	const struct pt_show *show = pt->show;
+	uint64_t there = show->has[cell].there;
+	char c = show->has[cell].prefetched ? 'p' : show->has[cell].writable ? 'w' : 'r';
+
+	if (!there)
+		c = '.';
+	else if (there == cell_pages(pt, cell))
+		c = (char)(c - 'a' + 'A');
+	__atomic_store_n(&show->mr->map[cell], c, __ATOMIC_RELAXED);
+}
+
+int pt_show_in(struct pagetable *pt, struct trace_mr *mr)
+{
+	unsigned int shift = 0, cells;
+	struct pt_show *show;
+
+	while ((pt->count - 1) >> shift >= TRACE_MAP_CELLS)
+		shift++;
+	cells = (unsigned int)((pt->count - 1) >> shift) + 1;
+	show = calloc(1, sizeof(*show) + cells * sizeof(show->has[0]));
+	if (!show)
+		return -ENOMEM;
+	show->mr = mr;
+	show->shift = shift;
+	pt->show = show;
+	for (unsigned int i = 0; i < cells; i++)
+		draw(pt, i);
+	return 0;
+}
+
+/* The state of a page changes. */
+static inline void show_change(struct pagetable *pt, uint64_t page, uint8_t from,
+			       uint8_t to)
+{
+	struct pt_show *show = pt->show;
+	unsigned int cell;
+
+	if (!show)
+		return;
+	cell = (unsigned int)((page - pt->first) >> show->shift);
+	show->has[cell].there += (uint64_t) !!to - !!from;
+	show->has[cell].writable += (uint64_t) !!(to & PT_WRITE) - !!(from & PT_WRITE);
+	show->has[cell].prefetched +=
+	    (uint64_t) !!(to & PT_PREFETCHED) - !!(from & PT_PREFETCHED);
+}
+
+/* Some pages of the range have changed. @n > 0 */
+static void show_range(struct pagetable *pt, uint64_t page, uint64_t n)
+{
+	struct pt_show *show = pt->show;
+	uint64_t cell, last;
+
+	if (!show)
+		return;
+	last = (page + n - 1 - pt->first) >> show->shift;
+	for (cell = (page - pt->first) >> show->shift; cell <= last; cell++)
+		draw(pt, (unsigned int)cell);
+	atomic_store_explicit(&show->mr->cached, pt->live, memory_order_relaxed);
+}
+
+/* --- changes ---------------------------------------------------------------------- */
 
 /* Up to where does the leaf of @page reach, at most @end? */
 static uint64_t leaf_end(const struct pagetable *pt, uint64_t page, uint64_t end)
@@ -194,13 +271,12 @@ uint64_t pt_publish(struct pagetable *pt, uint64_t page, uint64_t n, uint8_t rw,
 		unsigned int i = pt_index(pt, page);
 
 		for (; page < stop; page++, i++) {
-			uint8_t s = leaf->state[i];
+			uint8_t s = leaf->state[i], to = (s & ~PT_FRESH) | rw | flags;
 
 			if ((s & rw) == rw)
 				continue;
-			atomic_store_explicit(&leaf->state[i],
-					      ((s & ~PT_FRESH) | rw | flags),
-					      memory_order_release);
+			atomic_store_explicit(&leaf->state[i], to, memory_order_release);
+			show_change(pt, page, s, to);
 			changed++;
 			if (s)
 				continue;
@@ -210,6 +286,8 @@ uint64_t pt_publish(struct pagetable *pt, uint64_t page, uint64_t n, uint8_t rw,
 				fn(arg, leaf, i, page);
 		}
 	}
+	if (changed)
+		show_range(pt, end - n, n);
 	return changed;
 }
 
@@ -222,6 +300,7 @@ static uint64_t clear_leaf(struct pagetable *pt, struct pt_leaf *leaf, uint64_t 
 	for (; page < stop && leaf->live; page++, i++) {
 		if (!leaf->state[i])
 			continue;
+		show_change(pt, page, leaf->state[i], 0);
 		atomic_store_explicit(&leaf->state[i], 0, memory_order_release);
 		leaf->live--;
 		cleared++;
@@ -290,13 +369,15 @@ uint64_t pt_clear(struct pagetable *pt, uint64_t page, uint64_t n, bool keep,
 	c.page = page;
 	c.end = end;
 	if (!pt->flat)
-		return clear_dir(&c, pt->root, PT_DIR_LEVELS, 0);
-	while (page < end) {
+		cleared = clear_dir(&c, pt->root, PT_DIR_LEVELS, 0);
+	while (pt->flat && page < end) {
 		uint64_t stop = leaf_end(pt, page, end);
 
 		cleared += clear_leaf(pt, pt_leaf(pt, page), page, stop, fn, arg);
 		page = stop;
 	}
+	if (cleared)
+		show_range(pt, c.page, end - c.page);
 	return cleared;
 }
 

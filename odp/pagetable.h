@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/format.h"
+
 /*
  * State of a page. PT_WRITE never without PT_READ.
  * @PT_PREFETCHED: came by prefetch
@@ -50,6 +52,20 @@ struct pt_leaf {
 	uint32_t slot[];
 };
 
+/*
+ * struct pt_show - the table from outside: a character for each 2^@shift pages
+ * @mr:		where that is
+ * @has:	a character each: of its pages, those that are there at all, are writable, came by
+ *		prefetch
+ */
+struct pt_show {
+	struct trace_mr *mr;
+	unsigned int shift;
+	struct {
+		uint64_t there, writable, prefetched;
+	} has[];
+};
+
 struct pt_dir {
 	_Atomic(void *) entry[PT_LEAF_PAGES];
 };
@@ -63,6 +79,7 @@ struct pt_dir {
  * @gen:		advances when a leaf is taken out
  * @live:		pages with a state other than 0
  * @spare:		leaves that were taken out
+ * @show:		where the pages are shown to others, or NULL
  */
 struct pagetable {
 	uint64_t first, count;
@@ -72,12 +89,15 @@ struct pagetable {
 	_Atomic uint64_t gen;
 	_Atomic uint64_t live;
 	struct pt_leaf *spare;
+	struct pt_show *show;
 };
 
 /* 0 or -ENOMEM. @slots: with pt_leaf.slot */
 int pt_init(struct pagetable *pt, uint64_t first, uint64_t count, bool sparse,
 	    bool slots);
 void pt_fini(struct pagetable *pt);
+/* From now on the pages are shown in @mr. 0 or -ENOMEM; before the first page appears */
+int pt_show_in(struct pagetable *pt, struct trace_mr *mr);
 
 /* The leaf of @page, NULL if there is none. Lock-free, but see the generation. */
 static inline struct pt_leaf *pt_leaf(const struct pagetable *pt, uint64_t page)

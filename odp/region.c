@@ -54,10 +54,13 @@ static int demand_init(struct odp_mr *mr)
 	mr->demand = d;
 	if (!mr->implicit)
 		p = mr_pages_of(mr, mr->addr, mr->length);
+	d->counter = mr->seen->mr.counter;
 	mr->range.first = p.first << mr->shift;
 	mr->range.last = ((p.first + p.n) << mr->shift) - 1;
 	rc = pt_init(&d->pt, p.first, p.n, mr->implicit || p.n > ODP_FLAT_MAX_PAGES,
 		     evict_on(&dom->evict));
+	if (!rc && !mr->implicit)
+		rc = pt_show_in(&d->pt, &mr->seen->mr);
 	if (rc)
 		return rc;
 	dom_lock(dom);
@@ -65,6 +68,37 @@ static int demand_init(struct odp_mr *mr)
 	d->latency = dom->cfg.latency;
 	dom_unlock(dom);
 	return 0;
+}
+
+/* What others see of it. 0 or -ENOMEM */
+static int show(struct odp_mr *mr, const struct odp_mr_attr *attr)
+{
+	struct trace_object *o = recorder_object(mr->dom->cfg.recorder);
+
+	if (!o)
+		return -ENOMEM;
+	o->device = attr->device;
+	o->created = dom_clock(mr->dom);
+	o->mr.addr = mr->addr;
+	o->mr.length = mr->length;
+	o->mr.iova = mr->iova;
+	o->mr.page_size = 1u << mr->shift;
+	o->mr.access = attr->access;
+	o->mr.pd = attr->pd;
+	o->mr.on_demand = attr->on_demand;
+	o->mr.implicit = mr->implicit;
+	o->mr.writable = mr->writable;
+	mr->seen = o;
+	return 0;
+}
+
+/* How its faults are served has changed. */
+static void show_model(struct odp_mr *mr)
+{
+	if (!mr->demand)
+		return;
+	mr->seen->mr.model = mr->demand->model;
+	mr->seen->mr.latency = mr->demand->latency;
 }
 
 static void mr_free(struct odp_mr *mr)
@@ -126,12 +160,17 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 	mr->hugetlb = attr->hugetlb && attr->on_demand;
 	mr->shift = mr->hugetlb ? dom->huge_shift : dom->page_shift;
 	mr->refs = 1;
-	rc = attr->on_demand ? demand_init(mr) : pin(mr);
+	rc = show(mr, attr);
+	if (!rc)
+		rc = attr->on_demand ? demand_init(mr) : pin(mr);
 	if (rc) {
+		recorder_object_free(dom->cfg.recorder, mr->seen);
 		mr_free(mr);
 		return rc;
 	}
+	show_model(mr);
 	dom_register(dom, mr);
+	recorder_object_ready(mr->seen, TRACE_OBJ_MR);
 	if (mr->demand && starts_warm(dom, attr))
 		take_snapshot(mr);
 	*out = mr;
@@ -172,6 +211,7 @@ static void obey_name(struct odp_mr *mr)
 		if (r->has_latency)
 			mr->demand->latency = r->latency;
 	}
+	show_model(mr);
 }
 
 void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name)
@@ -179,6 +219,8 @@ void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name)
 	dom_lock(mr->dom);
 	mr->key = key;
 	snprintf(mr->name, sizeof(mr->name), "%s", name ? name : "");
+	mr->seen->id = key;
+	memcpy(mr->seen->name, mr->name, sizeof(mr->seen->name));
 	mr_match_rules(mr);
 	obey_name(mr);
 	dom_unlock(mr->dom);
@@ -190,6 +232,7 @@ void odp_mr_set_model(struct odp_mr *mr, enum odp_fault_model model, uint64_t la
 		return;
 	mr->demand->model = model;
 	mr->demand->latency = latency;
+	show_model(mr);
 }
 
 size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t max)

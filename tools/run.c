@@ -17,6 +17,7 @@
 
 #include "net/pcap.h"
 #include "net/process_table.h"
+#include "tools/segments.h"
 #include "tools/tools.h"
 #include "verbs/host/options.h"
 #include "verbs/host/tree.h"
@@ -316,6 +317,7 @@ static int run(int argc, char **argv)
 	rc = prepare(&o, &s);
 	if (!rc)
 		rc = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
+	segments_report(s.dir, o.stats);
 	if (leftover)
 		session_linger(&s);
 	else if (!session_remove(&s))

@@ -1,35 +1,27 @@
 /*
  * stat.c - `urxe stat`: the running processes and their memory regions, from outside.
  *
- * Finds the sockets of processes in the session directories, asks each for its report
- * (verbs/engine/stats_socket.c), and prints what came. Changes nothing in the processes.
+ * Prints what the segments of the processes say (segments.h). Asks and changes nothing in the
+ * processes.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <json.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tools/segments.h"
 #include "tools/tools.h"
-#include "verbs/host/report_text.h"
-
-#define ANSWER_SECONDS 2 /* a process that is stopped does not answer */
+#include "verbs/host/report.h"
 
 /*
  * struct query
- * @pid:	only this process; 0: all
- * @json:	print what the processes say as it is, one object each
+ * @pid:	only this process, also if it has ended; 0: all that run
+ * @json:	print reports as JSON, one object each
  * @watch:	seconds between two looks; 0: one look
- * @found:	processes that answered
+ * @found:	processes that were shown
  */
 struct query {
 	long pid;
@@ -48,7 +40,7 @@ static void print_help(FILE *out)
 	      "the device's page table now. Yours only, or everybody's for root.\n"
 	      "\n"
 	      "  --watch[=SECONDS]   again and again, each second or as often as given\n"
-	      "  --json              as the processes say it, one object for each\n"
+	      "  --json              one object for each process\n"
 	      "  --help\n"
 	      "\n"
 	      "The page map has a character for a page, or for some of a large region:\n"
@@ -57,209 +49,55 @@ static void print_help(FILE *out)
 	      out);
 }
 
-/* --- asking ----------------------------------------------------------------------- */
-
-static int connect_to(const char *path)
-{
-	const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd;
-
-	if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path) >=
-	    (int)sizeof(addr.sun_path))
-		return -1;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* The descriptor that the process sends, or -1 */
-static int receive_file(int conn)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
-	char byte;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.buf,
-			     .msg_controllen = sizeof(control.buf)};
-	struct cmsghdr *c;
-	int fd = -1;
-
-	if (recvmsg(conn, &msg, MSG_CMSG_CLOEXEC) <= 0)
-		return -1;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
-static struct json_object *ask(const char *path)
-{
-	struct json_object *report = NULL;
-	int conn = connect_to(path);
-	int fd = conn < 0 ? -1 : receive_file(conn);
-
-	if (fd >= 0) {
-		lseek(fd, 0, SEEK_SET);
-		report = json_object_from_fd(fd);
-		close(fd);
-	}
-	if (conn >= 0)
-		close(conn);
-	return report;
-}
-
 /* --- printing --------------------------------------------------------------------- */
 
-static int64_t number(struct json_object *o, const char *name)
+/* A JSON value in one line: no text in it has a line feed. */
+static void print_line(const char *json)
 {
-	struct json_object *v = NULL;
-
-	return json_object_object_get_ex(o, name, &v) ? json_object_get_int64(v) : 0;
-}
-
-static const char *text(struct json_object *o, const char *name)
-{
-	struct json_object *v = NULL;
-
-	return json_object_object_get_ex(o, name, &v) ? json_object_get_string(v) : "";
-}
-
-static uint64_t count(struct json_object *o, const char *name)
-{
-	return (uint64_t)number(o, name);
-}
-
-static void print_counters(const char *label, const char *size, struct json_object *o)
-{
-	const struct report_row row = {
-	    .label = label,
-	    .size = size,
-	    .faults = count(o, "faults"),
-	    .pages_faulted = count(o, "page_faults"),
-	    .pages_prefetched = count(o, "page_prefetch"),
-	    .pages_invalidated = count(o, "page_invalidations"),
-	    .cache_hits = count(o, "cache_hits"),
-	};
-
-	report_row(stdout, &row);
-}
-
-static void print_region(struct json_object *mr)
-{
-	const char *kind = text(mr, "kind"), *map = text(mr, "page_map");
-	char label[48], size[32];
-
-	if (!number(mr, "registered") || !strcmp(kind, "pinned"))
-		return;
-	if (*text(mr, "name"))
-		snprintf(label, sizeof(label), "%.20s", text(mr, "name"));
-	else
-		snprintf(label, sizeof(label), "0x%08" PRIx64, number(mr, "key"));
-	print_counters(label,
-		       !strcmp(kind, "implicit") ? "all memory"
-						 : report_size(count(mr, "length"), size),
-		       mr);
-	if (*map)
-		printf("    [%s] %" PRId64 " pages\n", map, number(mr, "pages_cached"));
-}
-
-static void print_report(struct json_object *report)
-{
-	struct json_object *mrs = NULL, *total = NULL;
-	size_t n, pinned = 0;
-
-	json_object_object_get_ex(report, "memory_regions", &mrs);
-	json_object_object_get_ex(report, "total", &total);
-	n = mrs && json_object_is_type(mrs, json_type_array)
-		? json_object_array_length(mrs)
-		: 0;
-	printf("%s (pid %" PRId64 ")\n", text(report, "program"), number(report, "pid"));
-	report_head(stdout);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *mr = json_object_array_get_idx(mrs, i);
-
-		pinned += !strcmp(text(mr, "kind"), "pinned");
-		print_region(mr);
+	for (const char *p = json; *p; p++) {
+		if (*p != '\n') {
+			putchar(*p);
+			continue;
+		}
+		while (p[1] == ' ')
+			p++;
 	}
-	print_counters("total, also of closed", "", total);
-	if (pinned)
-		printf("  and %zu pinned\n", pinned);
+	putchar('\n');
 }
 
-/* --- finding ---------------------------------------------------------------------- */
-
-static void visit_socket(struct query *q, const char *path)
+static void print_json(const struct trace_reader *t)
 {
-	struct json_object *report = ask(path);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *mem = open_memstream(&text, &len);
 
-	if (!report)
+	if (!mem)
+		return;
+	report_json(t, mem);
+	if (fclose(mem) == 0)
+		print_line(text);
+	free(text);
+}
+
+static void show(void *arg, const struct segment *s)
+{
+	struct query *q = arg;
+
+	if (q->pid ? trace_info(s->t)->pid != q->pid : s->life == SEGMENT_GONE)
 		return;
 	q->found++;
 	if (q->json)
-		printf("%s\n",
-		       json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN));
+		print_json(s->t);
 	else
-		print_report(report);
-	json_object_put(report);
-}
-
-/* The processes of one session */
-static void visit_session(struct query *q, const char *dir)
-{
-	char path[PATH_MAX + 300];
-	DIR *d;
-	struct dirent *e;
-
-	snprintf(path, sizeof(path), "%s/stat", dir);
-	d = opendir(path);
-	while (d && (e = readdir(d))) {
-		long pid = atol(e->d_name);
-
-		if (pid <= 0 || (q->pid && pid != q->pid))
-			continue;
-		snprintf(path, sizeof(path), "%s/stat/%ld", dir, pid);
-		visit_socket(q, path);
-	}
-	if (d)
-		closedir(d);
-}
-
-static void visit_parent(struct query *q, const char *parent)
-{
-	DIR *d = opendir(parent);
-	struct dirent *e;
-	char path[PATH_MAX];
-
-	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, SESSION_PREFIX, strlen(SESSION_PREFIX)) ||
-		    snprintf(path, sizeof(path), "%s/%s", parent, e->d_name) >=
-			(int)sizeof(path))
-			continue;
-		visit_session(q, path);
-	}
-	if (d)
-		closedir(d);
+		report_live(s->t, stdout);
+	if (!q->json && s->life != SEGMENT_LIVES)
+		puts("  (it has ended)");
 }
 
 static void look(struct query *q)
 {
-	const char *const *parents = session_parents();
-
 	q->found = 0;
-	for (size_t i = 0; i < SESSION_PARENTS; i++)
-		if (parents[i] && (!i || !parents[0] || strcmp(parents[i], parents[0])))
-			visit_parent(q, parents[i]);
+	segments_all(show, q);
 }
 
 /* --- the command ------------------------------------------------------------------ */

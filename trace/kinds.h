@@ -523,25 +523,25 @@ _Static_assert(TRACE_N_KINDS <= 64, "a bit for each kind");
 /* --- counters --------------------------------------------------------------------- */
 
 /*
- * Counters of the page tables, of an MR or summed up, in the order of struct odp_counters;
- * outside they are called as in `rdma statistic` where that has them.
+ * Counters of the page tables, of an MR or summed up: those of ODP_COUNTER_LIST (odp/odp.h), which
+ * explains them, in that order
  */
 #define TRACE_ODP_COUNTERS(X)                                                            \
+	X(pages_faulted, "page_faults")                                                  \
+	X(pages_invalidated, "page_invalidations")                                       \
+	X(pages_prefetched, "page_prefetch")                                             \
 	X(read_faults, "read_faults")                                                    \
 	X(write_faults, "write_faults")                                                  \
 	X(local_faults, "local_faults")                                                  \
 	X(remote_faults, "remote_faults")                                                \
 	X(failed_faults, "failed_faults")                                                \
-	X(pages_faulted, "page_faults")                                                  \
 	X(invalidations, "invalidations")                                                \
-	X(pages_invalidated, "page_invalidations")                                       \
 	X(prefetches, "prefetches")                                                      \
-	X(pages_prefetched, "page_prefetch")                                             \
 	X(prefetch_hits, "prefetch_hits")                                                \
-	X(evictions, "evictions")                                                        \
 	X(cache_hits, "cache_hits")                                                      \
-	X(fault_ns, "fault_ns")                                                          \
-	X(retries, "fault_retries")
+	X(evictions, "evictions")                                                        \
+	X(retries, "fault_retries")                                                      \
+	X(fault_ns, "fault_ns")
 
 /* Counters of the wire, in the order of struct net_stats */
 #define TRACE_NET_COUNTERS(X)                                                            \
@@ -551,10 +551,9 @@ _Static_assert(TRACE_N_KINDS <= 64, "a bit for each kind");
 	X(tx_lane_pkts, "tx_lane_packets")                                               \
 	X(rx_pkts, "rx_packets")                                                         \
 	X(rx_bytes, "rx_bytes")                                                          \
-	X(rx_bad_icrc, "rx_bad_icrc")                                                    \
-	X(rx_malformed, "rx_malformed")                                                  \
-	X(rx_no_owner, "rx_no_owner")                                                    \
-	X(rx_forwarded, "rx_forwarded")
+	X(rx_linux_flush, "rx_linux_flush") X(rx_bad_icrc, "rx_bad_icrc")                \
+	    X(rx_malformed, "rx_malformed") X(rx_no_owner, "rx_no_owner")                \
+		X(rx_forwarded, "rx_forwarded")
 
 /* Counters of a device, in the order of enum emu_counter (rxe_hw_counters.c) */
 #define TRACE_HW_COUNTERS(X)                                                             \

@@ -32,8 +32,8 @@ struct raw_slot {
 
 /*
  * struct trace_reader
- * @fd, @own_fd, @rec: where it is read from; @max: bytes that are read at most
- * @size:	of the file
+ * @fd, @own_fd, @rec: where it is read from
+ * @max:	objects that are kept at most
  * @ring:	where the ring is
  * @at:		number of the record that trace_next() looks at next
  * @win_first, @win_n: numbers of the slots in @win; @again: the same, read later
@@ -42,7 +42,8 @@ struct trace_reader {
 	int fd;
 	bool own_fd;
 	const struct recorder *rec;
-	uint64_t max, size, ring;
+	size_t max;
+	uint64_t ring;
 	struct trace_info info;
 	struct trace_object *object;
 	size_t n_objects, room_objects;
@@ -167,11 +168,15 @@ static void clean_object(struct trace_object *o)
 				o->mr.map[i] = '\0';
 }
 
+/* Kept if it is one and there is room for it */
 static int keep_object(struct trace_reader *t, const struct trace_object *o)
 {
 	struct trace_object *more;
 	size_t room;
 
+	if (o->kind == TRACE_OBJ_FREE || o->kind >= TRACE_N_OBJECTS ||
+	    t->n_objects == t->max)
+		return 0;
 	if (t->n_objects == t->room_objects) {
 		room = t->room_objects ? 2 * t->room_objects : CHUNK;
 		more = realloc(t->object, room * sizeof(*more));
@@ -191,15 +196,14 @@ static int read_block(struct trace_reader *t, uint64_t offset, uint64_t count)
 	uint64_t at = 0;
 	int ret = 0;
 
-	while (at < count && !ret && t->n_objects < MAX_OBJECTS) {
+	while (at < count && !ret && t->n_objects < t->max) {
 		size_t want = count - at < CHUNK ? count - at : CHUNK;
 		size_t got =
 		    source_read(t, offset + at * sizeof(*buf), buf, want * sizeof(*buf)) /
 		    sizeof(*buf);
 
 		for (size_t i = 0; i < got && !ret; i++)
-			if (buf[i].kind > TRACE_OBJ_FREE && buf[i].kind < TRACE_N_OBJECTS)
-				ret = keep_object(t, &buf[i]);
+			ret = keep_object(t, &buf[i]);
 		if (got < want)
 			break;
 		at += got;
@@ -249,9 +253,6 @@ static int load(struct trace_reader *t, char *why, size_t size)
 		return refuse(errno, why, size, "%s", strerror(errno));
 	if (!t->rec && !S_ISREG(st.st_mode))
 		return refuse(EINVAL, why, size, "is no regular file");
-	t->size = t->rec ? UINT64_MAX : (uint64_t)st.st_size;
-	if (!t->rec && t->max && t->size > t->max)
-		return refuse(EFBIG, why, size, "is too large for a segment");
 	if (source_read(t, 0, &u, sizeof(u)) != sizeof(u))
 		return refuse(EINVAL, why, size, "is no trace of urxe: it is too short");
 	ret = check_header(&u.h, why, size);
@@ -279,14 +280,14 @@ static int begin(struct trace_reader *t, char *why, size_t size,
 	return 0;
 }
 
-int trace_open_fd(int fd, uint64_t max, char *why, size_t size, struct trace_reader **out)
+int trace_open_fd(int fd, size_t max, char *why, size_t size, struct trace_reader **out)
 {
 	struct trace_reader *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return refuse(ENOMEM, why, size, "out of memory");
 	t->fd = fd;
-	t->max = max;
+	t->max = max ? max : MAX_OBJECTS;
 	return begin(t, why, size, out);
 }
 
@@ -313,6 +314,7 @@ int trace_open_recorder(const struct recorder *r, struct trace_reader **out)
 		return -ENOMEM;
 	t->fd = -1;
 	t->rec = r;
+	t->max = MAX_OBJECTS;
 	return begin(t, NULL, 0, out);
 }
 
@@ -383,6 +385,13 @@ void trace_rewind(struct trace_reader *t)
 	t->at = t->info.first;
 	t->unreadable = 0;
 	t->win_n = 0;
+}
+
+void trace_last(struct trace_reader *t, uint64_t n)
+{
+	trace_rewind(t);
+	if (t->info.next - t->info.first > n)
+		t->at = t->info.next - n;
 }
 
 uint64_t trace_unreadable(const struct trace_reader *t)

@@ -35,11 +35,10 @@ struct trace_reader;
  */
 int trace_open(const char *path, char *why, size_t size, struct trace_reader **out);
 /*
- * trace_open_fd - @fd is a regular file of at most @max bytes (0: any); it is not closed and
- * must stay open as long as the reader
+ * trace_open_fd - of a file that is open, which is not closed and must stay open as long as
+ * the reader. At most @max objects are taken from it (0: as many as a segment can have).
  */
-int trace_open_fd(int fd, uint64_t max, char *why, size_t size,
-		  struct trace_reader **out);
+int trace_open_fd(int fd, size_t max, char *why, size_t size, struct trace_reader **out);
 /* The segment of this process, or of a simulator */
 int trace_open_recorder(const struct recorder *r, struct trace_reader **out);
 void trace_close(struct trace_reader *t);
@@ -93,8 +92,9 @@ struct trace_record {
 };
 /* trace_next - the next record in the order of writing; false: there is none */
 bool trace_next(struct trace_reader *t, struct trace_record *out);
-/* Begin again */
+/* Begin again; or with the last @n */
 void trace_rewind(struct trace_reader *t);
+void trace_last(struct trace_reader *t, uint64_t n);
 /* Records that trace_next() has left out up to now, since they could not be read */
 uint64_t trace_unreadable(const struct trace_reader *t);
 

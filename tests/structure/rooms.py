@@ -14,8 +14,8 @@ import subprocess
 ROOMS = {
     'base':              '',
     'trace':             'base',
-    'net':               'base',
-    'odp':               'base',
+    'net':               'base trace',
+    'odp':               'base trace',
     'emu':               'base net odp trace',
     'verbs/host':        'base net odp trace emu/hca.h',
     'verbs/engine':      'base verbs/host emu net odp trace',

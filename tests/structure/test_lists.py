@@ -60,6 +60,9 @@ class Counters(unittest.TestCase):
         self.assertGreaterEqual(len(COUNTERS), 15)
         self.assertIn(['retries', 'fault_retries'], COUNTERS)
 
+    def test_the_recorder_has_the_same(self):
+        self.assertEqual(entries('trace/kinds.h', 'TRACE_ODP_COUNTERS'), COUNTERS)
+
     def test_the_public_structure_has_each_and_explains_it(self):
         header = text('verbs/preload/include/urxe.h')
         struct = re.search(r'/\*\n \* struct urxe_counters.*?\n};', header, re.S).group(0)

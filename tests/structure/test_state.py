@@ -24,11 +24,13 @@ PROCESS = 'a property of the process, asked for before there is any object'
 
 STATE = {
     'net/port.c': {'where': 'outlives the port that could not be opened, for the message'},
+    'odp/fault.c': {'never': 'what nobody sets: a fault that cannot be cancelled'},
+    'odp/pool.c': {'self': 'the thread of the pool that runs'},
     'odp/guard.c': {
         'chains': SIGNALS, 'chain_lock': SIGNALS, 'installed': SIGNALS,
         'forking': SIGNALS, 'thread_ready': SIGNALS, 'frame': SIGNALS,
         'chained_info': SIGNALS, 'chained_frame': SIGNALS,
-        'file_start': SIGNALS, 'file_len': SIGNALS, 'file_message': SIGNALS,
+        'files': SIGNALS, 'interruptible': SIGNALS, 'interrupted': SIGNALS,
         'copy_routine': 'chosen once for the machine'},
     'trace/recorder.c': {'this_thread': 'a ring of the thread: recording takes no lock'},
     'verbs/host/paths.c': {'dir_once': ONCE, 'dir_value': PROCESS},

@@ -157,18 +157,38 @@ START_TEST(what_is_no_file_is_not_waited_for)
 {
 	char *path = fresh_path(), why[TRACE_WHY_BYTES];
 	struct trace_reader *t;
-	int fd;
 
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	ck_assert_int_eq(trace_open(path, why, sizeof(why), &t), -EINVAL);
 	ck_assert_int_eq(trace_open("/dev/zero", why, sizeof(why), &t), -EINVAL);
 	ck_assert_int_eq(trace_open("/tmp", why, sizeof(why), &t), -EINVAL);
 	ck_assert_int_eq(trace_open("/nonexistent", why, sizeof(why), &t), -ENOENT);
-	unlink(path);
-	fd = open(path, O_RDWR | O_CREAT, 0600);
-	ck_assert_int_eq(ftruncate(fd, 1 << 20), 0);
-	ck_assert_int_eq(trace_open_fd(fd, 1000, why, sizeof(why), &t), -EFBIG);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(who_wants_little_reads_little)
+{
+	char *path = fresh_path();
+	struct trace_reader *t;
+	struct trace_record rec;
+	size_t len;
+	char *bytes = make_trace(path, &len);
+	int fd = open(path, O_RDONLY);
+
+	ck_assert_int_eq(trace_open_fd(fd, 3, NULL, 0, &t), 0);
+	ck_assert_uint_eq(trace_object_count(t), 3);
+	trace_last(t, 2);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.kind, TRACE_N_KINDS - 2);
+	ck_assert(trace_next(t, &rec));
+	ck_assert(!trace_next(t, &rec));
+	trace_last(t, 1000);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.kind, 1);
+	trace_close(t);
 	close(fd);
+	free(bytes);
 	forget_path(path);
 }
 END_TEST
@@ -256,6 +276,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, random_files_are_refused);
 	tcase_add_test(tc, a_version_from_the_future_is_refused_by_name);
 	tcase_add_test(tc, what_is_no_file_is_not_waited_for);
+	tcase_add_test(tc, who_wants_little_reads_little);
 	tcase_add_test(tc, a_record_that_is_being_written_is_left_out);
 	tcase_add_test(tc, texts_are_printable);
 	tcase_add_test(tc, reading_goes_on_where_it_was);

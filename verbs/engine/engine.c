@@ -17,7 +17,7 @@
 
 #include "odp/guard.h"
 #include "verbs/engine/engine_internal.h"
-#include "verbs/engine/stats.h"
+#include "verbs/engine/recording.h"
 #include "verbs/engine/vfile.h"
 #include "verbs/host/libc.h"
 #include "verbs/host/netdev.h"
@@ -128,6 +128,25 @@ static void set_faults(struct engine_device *d)
 				    r->has_latency ? r->latency : o->odp.latency);
 }
 
+/* What others see of it; it shows the counters. 0 or -ENOMEM */
+static int show_device(struct engine_device *d, struct emu_hca_cfg *cfg)
+{
+	struct trace_object *o = recorder_object(d->engine->rec);
+
+	if (!o)
+		return -ENOMEM;
+	o->id = o->device = (uint16_t)d->index;
+	o->created = engine_now();
+	o->dev.guid = cfg->guid_be;
+	memcpy(o->name, d->name, sizeof(d->name));
+	memcpy(o->dev.ifname, d->ifname, sizeof(o->dev.ifname));
+	recorder_object_ready(o, TRACE_OBJ_DEVICE);
+	cfg->recorder = d->engine->rec;
+	cfg->device = (uint16_t)d->index;
+	cfg->seen = o;
+	return 0;
+}
+
 static int start_device(struct engine *e, unsigned int index)
 {
 	struct engine_device *d = &e->dev[index];
@@ -147,7 +166,9 @@ static int start_device(struct engine *e, unsigned int index)
 		return -ENODEV;
 	cfg.guid_be = netdev_guid_be(d->ifname, &info);
 	cfg.mtu = netdev_ib_mtu(info.mtu);
-	ret = emu_hca_create(&cfg, &engine_emu_ops, d, &d->hca);
+	ret = show_device(d, &cfg);
+	if (!ret)
+		ret = emu_hca_create(&cfg, &engine_emu_ops, d, &d->hca);
 	if (ret)
 		return ret;
 	e->n_dev = index + 1;
@@ -161,6 +182,9 @@ static void faults_resolved(void *arg)
 	engine_wake(arg);
 }
 
+_Static_assert(sizeof(struct net_stats) == TRACE_N_NET * sizeof(uint64_t),
+	       "a name for each counter");
+
 static int start_layers(struct engine *e, const char **what)
 {
 	const struct net_port_cfg port_cfg = {
@@ -171,13 +195,16 @@ static int start_layers(struct engine *e, const char **what)
 	    .pcap = e->opt.pcap[0] ? e->opt.pcap : NULL,
 	    .impair = e->opt.impair[0] ? e->opt.impair : NULL,
 	    .no_lanes = !e->opt.lanes,
+	    .stats = (struct net_stats *)e->rec->hdr->net,
 	    .what = what,
 	};
 	unsigned int i;
 	int ret, fds[ODP_FDS], n;
+	struct odp_caps caps;
 	void *table;
 	size_t len;
 
+	e->opt.odp.recorder = e->rec;
 	e->opt.odp.script = e->opt.odp_script[0] ? e->opt.odp_script : NULL;
 	*what = "on-demand paging";
 	ret = odp_domain_create(&e->opt.odp, NULL, NULL, &e->odp);
@@ -187,6 +214,8 @@ static int start_layers(struct engine *e, const char **what)
 	n = odp_domain_fds(e->odp, fds, ODP_FDS);
 	for (int k = 0; k < n; k++)
 		vfile_private_mark(fds[k]);
+	odp_domain_caps(e->odp, &caps);
+	e->rec->hdr->uffd = caps.uffd;
 	*what = "network";
 	ret = net_port_open(&port_cfg, &e->port);
 	if (ret)
@@ -207,8 +236,6 @@ static int start_layers(struct engine *e, const char **what)
 		root.start_cm(e);
 	*what = "helper thread";
 	engine_links_open(e);
-	if (e->opt.dir[0])
-		e->stats_fd = stats_listen(e->opt.dir);
 	return engine_helper_start(e);
 }
 
@@ -231,10 +258,9 @@ static void discard(struct engine *e)
 	}
 	if (e->link_fd >= 0)
 		close(e->link_fd);
-	if (e->stats_fd >= 0)
-		close(e->stats_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
+	recording_discard(e->rec);
 	free(e);
 }
 
@@ -249,13 +275,14 @@ static struct engine *engine_start(void)
 		return NULL;
 	pthread_mutex_init(&e->lock, NULL);
 	e->link_fd = -1;
-	e->stats_fd = -1;
 	atomic_init(&e->wake_at, UINT64_MAX);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ret = e->wake_fd < 0 ? -errno : 0;
 	options_default(&e->opt);
 	if (!ret)
 		ret = options_from_env(&e->opt, err, sizeof(err));
+	if (!ret)
+		ret = recording_start(&e->opt, &e->rec);
 	if (!ret)
 		ret = start_layers(e, &what);
 	if (ret) {
@@ -308,16 +335,15 @@ static void fork_child(void)
 	atomic_store(&root.engine, NULL);
 	root.starting = false;
 	if (e) {
-		odp_domain_abandon(e->odp);
 		guard_file(NULL, 0, NULL);
+		recorder_forked(e->rec);
+		odp_domain_abandon(e->odp);
 		net_port_abandon(e->port);
 		if (e->cm)
 			e->cm->abandon(e->cm_arg);
 		close(e->wake_fd);
 		if (e->link_fd >= 0)
 			close(e->link_fd);
-		if (e->stats_fd >= 0)
-			close(e->stats_fd);
 		pthread_mutex_unlock(&e->lock);
 	}
 	pthread_mutex_unlock(&root.start_lock);
@@ -373,6 +399,5 @@ __attribute__((destructor)) static void engine_exit(void)
 		net_port_tick(e->port, engine_now());
 		engine_unlock_bare(e);
 	}
-	if (e->opt.stats[0])
-		stats_report(e, e->opt.stats, stderr);
+	recording_report(e->rec, &e->opt);
 }

@@ -29,7 +29,6 @@
 #include <unistd.h>
 
 #include "verbs/engine/engine_internal.h"
-#include "verbs/engine/stats.h"
 
 #define BUDGET	     256 /* packets per turn */
 #define MAX_FDS	     64
@@ -406,13 +405,10 @@ static void *helper_main(void *arg)
 
 		p[0] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = e->link_fd, .events = POLLIN};
-		p[2] = (struct pollfd){.fd = e->stats_fd, .events = POLLIN};
-		sleep_on(e, p, 3, !is_yielding(e), until < deadline ? until : deadline);
+		sleep_on(e, p, 2, !is_yielding(e), until < deadline ? until : deadline);
 		links = p[1].revents & POLLIN;
 		if (p[0].revents & POLLIN)
 			drain(e->wake_fd);
-		if (p[2].revents & POLLIN)
-			stats_answer(e, e->stats_fd);
 	}
 	return NULL;
 }

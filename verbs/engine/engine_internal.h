@@ -22,7 +22,7 @@
  * @helper:	the thread
  * @wake_fd:	eventfd that wakes the helper
  * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
- * @stats_fd:	readable when `urxe stat` asks, -1 outside of a session
+ * @rec:	who is told of what happens
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
@@ -38,6 +38,7 @@
 struct engine {
 	pthread_mutex_t lock;
 	struct options opt;
+	struct recorder *rec;
 	struct odp_domain *odp;
 	struct net_port *port;
 	struct engine_device dev[ENGINE_MAX_DEVICES];
@@ -48,7 +49,6 @@ struct engine {
 	pthread_t helper;
 	int wake_fd;
 	int link_fd;
-	int stats_fd;
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;

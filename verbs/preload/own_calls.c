@@ -97,6 +97,9 @@ OWN(int, fstatat, (int dirfd, const char *path, struct stat *st, int flags),
     (dirfd, path, st, flags))
 OWN(int, fstatat64, (int dirfd, const char *path, struct stat64 *st, int flags),
     (dirfd, path, st, flags))
+OWN(int, fallocate64, (int fd, int mode, off64_t offset, off64_t len),
+    (fd, mode, offset, len))
+OWN(int, fallocate, (int fd, int mode, off_t offset, off_t len), (fd, mode, offset, len))
 OWN(int, ftruncate, (int fd, off_t len), (fd, len))
 OWN(int, ftruncate64, (int fd, off64_t len), (fd, len))
 OWN(ssize_t, readlink, (const char *path, char *buf, size_t len), (path, buf, len))

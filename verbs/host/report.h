@@ -1,0 +1,33 @@
+/*
+ * report.h - what a process did with its HCA, for people and for programs.
+ *
+ * All is read from the segment of the process (trace/reader.h), so that it makes no
+ * difference whether the process writes its report itself, is looked at while it runs, or
+ * has died of whatever cause.
+ */
+#ifndef URXE_VERBS_HOST_REPORT_H
+#define URXE_VERBS_HOST_REPORT_H
+
+#include <stdio.h>
+
+struct trace_reader;
+struct trace_object;
+
+/*
+ * report_write - at the end of a process
+ * @spec: "text": the table, to @fallback; "json:FILE": JSON to FILE, in which %p stands
+ * for the process id. A FILE that cannot be written is told on @fallback.
+ */
+void report_write(const struct trace_reader *t, const char *spec, FILE *fallback);
+
+/* report_json, report_text - the same to an open stream */
+void report_json(const struct trace_reader *t, FILE *out);
+void report_text(const struct trace_reader *t, FILE *out);
+
+/* report_live - what `urxe stat` shows: the regions that there are, with their page maps */
+void report_live(const struct trace_reader *t, FILE *out);
+
+/* report_expand - @pattern with %p replaced by @pid. 0 or -ENAMETOOLONG */
+int report_expand(const char *pattern, int pid, char *path, size_t size);
+
+#endif
