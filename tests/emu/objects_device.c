@@ -117,6 +117,8 @@ START_TEST(handles)
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -ENODATA);
 	a = fake_ah(200, &v4);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
+	a = fake_ah(EMU_GID_TABLE_LEN, &v4);
+	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
 	a = fake_ah(0, &v6);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
 	a = fake_ah(1, &v4);
