@@ -787,141 +787,6 @@ START_TEST(an_address_handle_of_another_pd_fails_the_send)
 }
 END_TEST
 
-/* --- states ----------------------------------------------------------------------- */
-
-/* What a poll finds: it passes over what RESET has made void */
-static bool poll_valid(struct emu_cq *cq, struct ib_uverbs_wc *wc)
-{
-	while (env_poll(cq, wc)) {
-		if (wc->vendor_err != EMU_WC_FORGOTTEN)
-			return true;
-	}
-	return false;
-}
-
-START_TEST(reset_drops_the_completions_of_both_queues)
-{
-	struct ib_uverbs_wc wc;
-
-	env_connect((struct env_qp){.sig_all = true});
-	env_recv(&env.a, 7, 0, 100);
-	env_recv(&env.b, 8, 0, 100);
-	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 8});
-	env_post(&env.b, (struct env_wr){.id = 2, .op = IBV_WR_SEND, .len = 8});
-	env_run(MS);
-	env_modify(&env.a, IBV_QPS_RESET);
-	ck_assert(!poll_valid(env.a.scq, &wc));
-	ck_assert(!poll_valid(env.a.rcq, &wc));
-	ck_assert(poll_valid(env.b.scq, &wc));
-	ck_assert(poll_valid(env.b.rcq, &wc));
-}
-END_TEST
-
-static bool draining(struct ibv_qp_attr *at)
-{
-	struct ibv_qp_init_attr init;
-
-	emu_qp_query(env.a.qp, at, &init);
-	return at->sq_draining;
-}
-
-/* 10.3.1.5: in SQD it drains first, and says so; RTS must wait until it has */
-START_TEST(sq_draining_is_told_while_it_drains)
-{
-	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
-
-	alone();
-	post(IBV_WR_RDMA_WRITE, 1, 8);
-	ck_assert_int_eq(
-	    emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
-	ck_assert(draining(&at));
-	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
-	ck_assert_uint_eq(at.sq_psn, roce_psn_add(PSN, 1));
-	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), -EINVAL);
-	ck_assert(draining(&at));
-	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
-	answer(ROCE_ACK, 0x1f, 0, 0);
-	ck_assert(!draining(&at));
-	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
-	ck_assert(env_event(&env.a, IBV_EVENT_SQ_DRAINED));
-	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), 0);
-}
-END_TEST
-
-/* Who does not ask for the event does not get it */
-START_TEST(drained_without_a_word)
-{
-	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD};
-
-	alone();
-	post(IBV_WR_RDMA_WRITE, 1, 8);
-	ck_assert_int_eq(emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE), 0);
-	answer(ROCE_ACK, 0x1f, 0, 0);
-	ck_assert(!draining(&at));
-	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
-}
-END_TEST
-
-/* An error, and the way back to RESET, are open while it drains */
-START_TEST(draining_ends_with_an_error_or_reset)
-{
-	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD};
-
-	alone();
-	post(IBV_WR_RDMA_WRITE, 1, 8);
-	ck_assert_int_eq(emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE), 0);
-	env_modify(&env.a, _i ? IBV_QPS_RESET : IBV_QPS_ERR);
-	ck_assert(!draining(&at));
-	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
-}
-END_TEST
-
-/* 11.2.5.2: who says in which state the QP is must be right */
-START_TEST(a_wrong_current_state_is_refused)
-{
-	struct ibv_qp_attr at = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
-
-	env_connect((struct env_qp){0});
-	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_STATE | IBV_QP_CUR_STATE),
-			 -EINVAL);
-	at.cur_qp_state = IBV_QPS_RTS;
-	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_STATE | IBV_QP_CUR_STATE),
-			 0);
-}
-END_TEST
-
-/* Before RTS a doorbell is refused, and what was posted is not sent later */
-START_TEST(what_is_posted_before_rts_is_dropped)
-{
-	static const enum ibv_qp_state before[] = {IBV_QPS_RESET, IBV_QPS_INIT,
-						   IBV_QPS_RTR};
-	struct ibv_qp_attr at = {.sq_psn = 5};
-	struct rxe_send_wqe *w;
-
-	env_connect((struct env_qp){.type = IBV_QPT_UD, .sig_all = true});
-	env_modify(&env.a, IBV_QPS_RESET);
-	for (int i = 1; i <= _i; i++) {
-		at.qp_state = before[i];
-		at.port_num = 1;
-		ck_assert_int_eq(
-		    emu_qp_modify(
-			env.a.qp, &at,
-			IBV_QP_STATE |
-			    (i == 1 ? IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY : 0)),
-		    0);
-	}
-	w = env_slot(&env.a);
-	w->wr.opcode = IBV_WR_SEND;
-	env.a.qp->sq.buf->producer_index =
-	    (env.a.qp->sq.buf->producer_index + 1) & ring_mask(&env.a.qp->sq);
-	ck_assert_int_eq(emu_qp_doorbell(env.a.qp), -EINVAL);
-	ck_assert_uint_eq(ring_count_from(&env.a.qp->sq, env.a.qp->sq.local), 0);
-	env_run(MS);
-	env_expect_none(env.a.scq);
-}
-END_TEST
-
 static TCase *responses(void)
 {
 	TCase *tc = tcase_create("responses");
@@ -977,17 +842,8 @@ static TCase *requests(void)
 int main(void)
 {
 	Suite *s = suite_create("transport_forged");
-	TCase *states = tcase_create("states");
 
-	tcase_add_checked_fixture(states, env_setup, env_teardown);
-	tcase_add_test(states, reset_drops_the_completions_of_both_queues);
-	tcase_add_test(states, sq_draining_is_told_while_it_drains);
-	tcase_add_loop_test(states, draining_ends_with_an_error_or_reset, 0, 2);
-	tcase_add_test(states, drained_without_a_word);
-	tcase_add_test(states, a_wrong_current_state_is_refused);
-	tcase_add_loop_test(states, what_is_posted_before_rts_is_dropped, 0, 3);
 	suite_add_tcase(s, responses());
 	suite_add_tcase(s, requests());
-	suite_add_tcase(s, states);
 	return check_main(s);
 }

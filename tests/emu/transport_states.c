@@ -1,0 +1,231 @@
+/*
+ * Description: what a QP tells, takes and drops in the states that it goes through: draining,
+ * RESET, SQE, and before it may send.
+ */
+#include <stdlib.h>
+
+#include "transport_env.h"
+#include "tests/check_main.h"
+
+#define PSN 0xfffffeu
+
+/* What @a sends is lost: the tests answer in its peer's name */
+static int lost(struct side *from, const struct roce_hdr *h, uint8_t *data, uint32_t len)
+{
+	return from == &env.a ? 0 : 1;
+}
+
+/* A WRITE of one packet that nobody answers */
+static void one_write(void)
+{
+	env_connect((struct env_qp){.psn = PSN, .timeout = 20, .sig_all = true});
+	env.filter = lost;
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	env_run(0);
+}
+
+/* Its acknowledge */
+static void acknowledge(void)
+{
+	struct roce_hdr h = {.opcode = ROCE_ACK,
+			     .pkey = ROCE_PKEY_DEFAULT,
+			     .syndrome = 0x1f,
+			     .psn = PSN,
+			     .dqpn = emu_qp_num(env.a.qp)};
+	struct net_path path = {.src = env.b.ip, .dst = env.a.ip};
+	uint8_t data[ROCE_HDR_MAX];
+	struct net_rx rx = {.path = &path, .data = data, .len = roce_build(data, &h)};
+
+	emu_hca_rx(env.a.hca, &rx);
+	env_run(0);
+}
+
+/* What a poll finds: it passes over what RESET has made void */
+static bool poll_valid(struct emu_cq *cq, struct ib_uverbs_wc *wc)
+{
+	while (env_poll(cq, wc)) {
+		if (wc->vendor_err != EMU_WC_FORGOTTEN)
+			return true;
+	}
+	return false;
+}
+
+START_TEST(reset_drops_the_completions_of_both_queues)
+{
+	struct ib_uverbs_wc wc;
+
+	env_connect((struct env_qp){.sig_all = true});
+	env_recv(&env.a, 7, 0, 100);
+	env_recv(&env.b, 8, 0, 100);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 8});
+	env_post(&env.b, (struct env_wr){.id = 2, .op = IBV_WR_SEND, .len = 8});
+	env_run(MS);
+	env_modify(&env.a, IBV_QPS_RESET);
+	ck_assert(!poll_valid(env.a.scq, &wc));
+	ck_assert(!poll_valid(env.a.rcq, &wc));
+	ck_assert(poll_valid(env.b.scq, &wc));
+	ck_assert(poll_valid(env.b.rcq, &wc));
+}
+END_TEST
+
+static bool draining(struct ibv_qp_attr *at)
+{
+	struct ibv_qp_init_attr init;
+
+	emu_qp_query(env.a.qp, at, &init);
+	return at->sq_draining;
+}
+
+/* 10.3.1.5: in SQD it drains first, and says so; RTS must wait until it has */
+START_TEST(sq_draining_is_told_while_it_drains)
+{
+	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
+
+	one_write();
+	ck_assert_int_eq(
+	    emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	ck_assert(draining(&at));
+	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
+	ck_assert_uint_eq(at.sq_psn, roce_psn_add(PSN, 1));
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), -EINVAL);
+	ck_assert(draining(&at));
+	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+	acknowledge();
+	ck_assert(!draining(&at));
+	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
+	ck_assert(env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), 0);
+}
+END_TEST
+
+/* Who does not ask for the event does not get it */
+START_TEST(drained_without_a_word)
+{
+	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD};
+
+	one_write();
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE), 0);
+	acknowledge();
+	ck_assert(!draining(&at));
+	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+}
+END_TEST
+
+/* An error, and the way back to RESET, are open while it drains */
+START_TEST(draining_ends_with_an_error_or_reset)
+{
+	struct ibv_qp_attr at, sqd = {.qp_state = IBV_QPS_SQD};
+
+	one_write();
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE), 0);
+	env_modify(&env.a, _i ? IBV_QPS_RESET : IBV_QPS_ERR);
+	ck_assert(!draining(&at));
+	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
+}
+END_TEST
+
+/* 11.2.5.2: who says in which state the QP is must be right */
+START_TEST(a_wrong_current_state_is_refused)
+{
+	struct ibv_qp_attr at = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
+
+	env_connect((struct env_qp){0});
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_STATE | IBV_QP_CUR_STATE),
+			 -EINVAL);
+	at.cur_qp_state = IBV_QPS_RTS;
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &at, IBV_QP_STATE | IBV_QP_CUR_STATE),
+			 0);
+}
+END_TEST
+
+/* Before RTS a doorbell is refused, and what was posted is not sent later */
+START_TEST(what_is_posted_before_rts_is_dropped)
+{
+	static const enum ibv_qp_state before[] = {IBV_QPS_RESET, IBV_QPS_INIT,
+						   IBV_QPS_RTR};
+	struct ibv_qp_attr at = {.sq_psn = 5};
+	struct rxe_send_wqe *w;
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD, .sig_all = true});
+	env_modify(&env.a, IBV_QPS_RESET);
+	for (int i = 1; i <= _i; i++) {
+		at.qp_state = before[i];
+		at.port_num = 1;
+		ck_assert_int_eq(
+		    emu_qp_modify(
+			env.a.qp, &at,
+			IBV_QP_STATE |
+			    (i == 1 ? IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY : 0)),
+		    0);
+	}
+	w = env_slot(&env.a);
+	w->wr.opcode = IBV_WR_SEND;
+	env.a.qp->sq.buf->producer_index =
+	    (env.a.qp->sq.buf->producer_index + 1) & ring_mask(&env.a.qp->sq);
+	ck_assert_int_eq(emu_qp_doorbell(env.a.qp), -EINVAL);
+	ck_assert_uint_eq(ring_count_from(&env.a.qp->sq, env.a.qp->sq.local), 0);
+	env_run(MS);
+	env_expect_none(env.a.scq);
+}
+END_TEST
+
+static uint32_t psns[8], n_psns;
+
+static int note_psn(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		    uint32_t len)
+{
+	if (n_psns < 8)
+		psns[n_psns++] = h->psn;
+	return 1;
+}
+
+/* 9.8.2: after SQE the next packet has the PSN behind the last that was sent */
+START_TEST(psns_of_what_was_not_sent_are_used_again)
+{
+	struct rxe_send_wqe *w;
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
+
+	env_connect((struct env_qp){.psn = PSN, .type = IBV_QPT_UC, .sig_all = true});
+	env.filter = note_psn;
+	n_psns = 0;
+	w = env_slot(&env.a); /* of four packets the first can be sent */
+	w->wr.wr_id = 1;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.wr.rdma.remote_addr = (uintptr_t)env.b.buf;
+	w->wr.wr.rdma.rkey = emu_mr_rkey(env.b.mr);
+	w->dma.num_sge = 2;
+	w->dma.sge[0] =
+	    (struct rxe_sge){(uintptr_t)env.a.buf, 1024, emu_mr_lkey(env.a.mr)};
+	w->dma.sge[1] = (struct rxe_sge){(uintptr_t)env.a.buf, 3 * 1024, 0x123456};
+	env_ring(&env.a);
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(env_state(&env.a), IBV_QPS_SQE);
+	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), 0);
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	env_run(MS);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(n_psns, 2);
+	ck_assert_uint_eq(psns[0], PSN);
+	ck_assert_uint_eq(psns[1], roce_psn_add(PSN, 1));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("transport_states");
+	TCase *states = tcase_create("states");
+
+	tcase_add_checked_fixture(states, env_setup, env_teardown);
+	tcase_set_timeout(states, 20);
+	tcase_add_test(states, reset_drops_the_completions_of_both_queues);
+	tcase_add_test(states, sq_draining_is_told_while_it_drains);
+	tcase_add_loop_test(states, draining_ends_with_an_error_or_reset, 0, 2);
+	tcase_add_test(states, drained_without_a_word);
+	tcase_add_test(states, a_wrong_current_state_is_refused);
+	tcase_add_loop_test(states, what_is_posted_before_rts_is_dropped, 0, 3);
+	tcase_add_test(states, psns_of_what_was_not_sent_are_used_again);
+	suite_add_tcase(s, states);
+	return check_main(s);
+}
