@@ -288,6 +288,34 @@ START_TEST(a_loss_halves_the_window_and_it_grows_again)
 }
 END_TEST
 
+static uint32_t asked, unasked; /* packets of @a that ask for an acknowledge, or do not */
+
+static int count_asking(struct side *from, const struct roce_hdr *h, uint8_t *data,
+			uint32_t len)
+{
+	if (from == &env.a)
+		*(h->ack_req ? &asked : &unasked) += 1;
+	return from == &env.a ? 0 : 1;
+}
+
+/* Else nothing would open a window again that is smaller than a batch */
+START_TEST(the_last_packet_of_a_full_window_asks_for_an_acknowledge)
+{
+	alone();
+	env_post(&env.a,
+		 (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 300 << 10});
+	env_run(0);
+	for (int i = 0; i < 6; i++)
+		answer(ROCE_ACK, ROCE_AETH_NAK | ROCE_NAK_PSN, 0, 0);
+	/* the smallest window has four packets */
+	asked = unasked = 0;
+	env.filter = count_asking;
+	answer(ROCE_ACK, 0x1f, 3, 0);
+	ck_assert_uint_eq(asked, 1);
+	ck_assert_uint_le(unasked, 4);
+}
+END_TEST
+
 /* --- requests --------------------------------------------------------------------- */
 
 static struct roce_hdr request(uint8_t op, uint32_t n, uint32_t dma_len)
@@ -802,6 +830,7 @@ static TCase *responses(void)
 	tcase_add_test(tc, a_response_from_a_foreigner_is_dropped);
 	tcase_add_loop_test(tc, congestion_marks_do_not_keep_a_packet_out, 0, 8);
 	tcase_add_loop_test(tc, a_nak_acknowledges_what_is_before_it, 1, 4);
+	tcase_add_test(tc, the_last_packet_of_a_full_window_asks_for_an_acknowledge);
 	tcase_add_test(tc, a_loss_halves_the_window_and_it_grows_again);
 	tcase_add_test(tc, a_modify_in_the_wait_after_an_rnr_nak_changes_nothing);
 	return tc;
