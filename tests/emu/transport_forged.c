@@ -298,6 +298,45 @@ static int count_asking(struct side *from, const struct roce_hdr *h, uint8_t *da
 	return from == &env.a ? 0 : 1;
 }
 
+/* One acknowledge is asked for in each batch of packets, and for the last */
+START_TEST(each_batch_asks_for_one_acknowledge)
+{
+	alone();
+	asked = unasked = 0;
+	env.filter = count_asking;
+	env_post(&env.a,
+		 (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 200 << 10});
+	env_run(0);
+	ck_assert_uint_eq(asked + unasked, 200);
+	ck_assert_uint_eq(asked, 200 / (65000 / (1024 + 16)) + 1);
+}
+END_TEST
+
+static bool any_se;
+
+static int note_se(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		   uint32_t len)
+{
+	any_se |= h->se;
+	return 1;
+}
+
+/* 9.3.1: a WRITE without immediate data calls nobody */
+START_TEST(a_plain_write_is_never_solicited)
+{
+	env_connect((struct env_qp){.sig_all = true});
+	env.filter = note_se;
+	any_se = false;
+	env_post(&env.a, (struct env_wr){.id = 1,
+					 .op = IBV_WR_RDMA_WRITE,
+					 .len = 3000,
+					 .flags = IBV_SEND_SOLICITED});
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert(!any_se);
+}
+END_TEST
+
 /* Else nothing would open a window again that is smaller than a batch */
 START_TEST(the_last_packet_of_a_full_window_asks_for_an_acknowledge)
 {
@@ -830,6 +869,8 @@ static TCase *responses(void)
 	tcase_add_test(tc, a_response_from_a_foreigner_is_dropped);
 	tcase_add_loop_test(tc, congestion_marks_do_not_keep_a_packet_out, 0, 8);
 	tcase_add_loop_test(tc, a_nak_acknowledges_what_is_before_it, 1, 4);
+	tcase_add_test(tc, each_batch_asks_for_one_acknowledge);
+	tcase_add_test(tc, a_plain_write_is_never_solicited);
 	tcase_add_test(tc, the_last_packet_of_a_full_window_asks_for_an_acknowledge);
 	tcase_add_test(tc, a_loss_halves_the_window_and_it_grows_again);
 	tcase_add_test(tc, a_modify_in_the_wait_after_an_rnr_nak_changes_nothing);

@@ -15,12 +15,12 @@ static int lost(struct side *from, const struct roce_hdr *h, uint8_t *data, uint
 	return from == &env.a ? 0 : 1;
 }
 
-/* A WRITE of one packet that nobody answers */
+/* A WRITE of three packets that nobody answers; the PSN wraps in it */
 static void one_write(void)
 {
 	env_connect((struct env_qp){.psn = PSN, .timeout = 20, .sig_all = true});
 	env.filter = lost;
-	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 3072});
 	env_run(0);
 }
 
@@ -30,7 +30,7 @@ static void acknowledge(void)
 	struct roce_hdr h = {.opcode = ROCE_ACK,
 			     .pkey = ROCE_PKEY_DEFAULT,
 			     .syndrome = 0x1f,
-			     .psn = PSN,
+			     .psn = roce_psn_add(PSN, 2),
 			     .dqpn = emu_qp_num(env.a.qp)};
 	struct net_path path = {.src = env.b.ip, .dst = env.a.ip};
 	uint8_t data[ROCE_HDR_MAX];
@@ -87,7 +87,7 @@ START_TEST(sq_draining_is_told_while_it_drains)
 	    emu_qp_modify(env.a.qp, &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	ck_assert(draining(&at));
 	ck_assert_int_eq(at.qp_state, IBV_QPS_SQD);
-	ck_assert_uint_eq(at.sq_psn, roce_psn_add(PSN, 1));
+	ck_assert_uint_eq(at.sq_psn, roce_psn_add(PSN, 3));
 	ck_assert_int_eq(emu_qp_modify(env.a.qp, &rts, IBV_QP_STATE), -EINVAL);
 	ck_assert(draining(&at));
 	ck_assert(!env_event(&env.a, IBV_EVENT_SQ_DRAINED));
@@ -170,6 +170,56 @@ START_TEST(what_is_posted_before_rts_is_dropped)
 }
 END_TEST
 
+/* A timeout of 0 is none: whatever is lost stays lost (9.7.6.1.3) */
+START_TEST(without_a_timeout_nothing_is_sent_again)
+{
+	env_connect((struct env_qp){.psn = PSN, .sig_all = true});
+	env.filter = lost;
+	env.a.qp->attr.timeout = 0;
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	env_run(100000 * MS);
+	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY], 1);
+	env_expect_none(env.a.scq);
+}
+END_TEST
+
+static void post_mw(int op, uint64_t id, struct emu_mw *mw)
+{
+	struct rxe_send_wqe *w = env_slot(&env.a);
+
+	w->wr.wr_id = id;
+	w->wr.opcode = (uint32_t)op;
+	w->wr.ex.invalidate_rkey = emu_mw_rkey(mw);
+	w->wr.wr.mw.addr = (uintptr_t)env.a.buf;
+	w->wr.wr.mw.length = 1000;
+	w->wr.wr.mw.mr_lkey = emu_mr_lkey(env.a.mr);
+	w->wr.wr.mw.mw_rkey = w->wr.wr.mw.rkey = emu_mw_rkey(mw);
+	w->wr.wr.mw.access = IBV_ACCESS_REMOTE_WRITE;
+	env_ring(&env.a);
+}
+
+/* What is outstanding may have to be sent again: the key goes when nothing is */
+START_TEST(a_local_invalidate_waits_for_what_was_sent_before)
+{
+	struct emu_mw *mw;
+
+	env_connect((struct env_qp){.psn = PSN, .sig_all = true});
+	ck_assert_int_eq(emu_mw_alloc(env.a.pd, IBV_MW_TYPE_2, &mw), 0);
+	post_mw(IBV_WR_BIND_MW, 2, mw);
+	env_run(0);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+	env_post(&env.a, (struct env_wr){.id = 3, .op = IBV_WR_RDMA_WRITE, .len = 8});
+	post_mw(IBV_WR_LOCAL_INV, 4, mw);
+	emu_hca_run(env.a.hca);
+	ck_assert_ptr_nonnull(mw->mr);
+	env_run(MS);
+	env_expect(env.a.scq, 3, IBV_WC_SUCCESS);
+	env_expect(env.a.scq, 4, IBV_WC_SUCCESS);
+	ck_assert_ptr_null(mw->mr);
+	ck_assert_int_eq(emu_mw_dealloc(mw), 0);
+}
+END_TEST
+
 static uint32_t psns[8], n_psns;
 
 static int note_psn(struct side *from, const struct roce_hdr *h, uint8_t *data,
@@ -225,6 +275,8 @@ int main(void)
 	tcase_add_test(states, drained_without_a_word);
 	tcase_add_test(states, a_wrong_current_state_is_refused);
 	tcase_add_loop_test(states, what_is_posted_before_rts_is_dropped, 0, 3);
+	tcase_add_test(states, without_a_timeout_nothing_is_sent_again);
+	tcase_add_test(states, a_local_invalidate_waits_for_what_was_sent_before);
 	tcase_add_test(states, psns_of_what_was_not_sent_are_used_again);
 	suite_add_tcase(s, states);
 	return check_main(s);
