@@ -33,6 +33,7 @@ static uint64_t event_at[EMU_CM_EV_SIDR_REP + 1];
 static struct emu_cm *cm;
 static struct emu_cm_port port = {.dev = &port, .guid_be = 77, .ack_delay = 15};
 static struct emu_cm_conn *asked; /* by the peer's REQ */
+static int verdict;		  /* on it */
 
 static const struct net_path path = {
     .src = {.b = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}},
@@ -51,7 +52,7 @@ static int on_request(void *arg, void *dev, struct emu_cm_conn *c, const struct 
 {
 	emu_cm_set_cookie(c, &cm);
 	asked = c;
-	return 0;
+	return verdict;
 }
 
 static void on_event(void *arg, void *cookie, enum emu_cm_event_type type,
@@ -70,6 +71,7 @@ static void setup(void)
 	now = 1000 * MS;
 	sent = 0;
 	asked = NULL;
+	verdict = 0;
 	memset(events, 0, sizeof(events));
 	memset(event_at, 0, sizeof(event_at));
 	ck_assert_int_eq(emu_cm_create(&cfg, &ops, NULL, &cm), 0);
@@ -328,6 +330,23 @@ START_TEST(who_was_told_to_wait_gets_the_answer_thrice)
 	emu_cm_release(asked);
 	pass(5000 * MS - 1);
 	ck_assert_uint_eq(emu_cm_count(cm), 1);
+	pass(1);
+	ck_assert_uint_eq(emu_cm_count(cm), 0);
+}
+END_TEST
+
+/* A refusal is given again for five seconds, though nobody here has the connection */
+START_TEST(a_refusal_is_remembered_for_duplicates)
+{
+	verdict = -EPERM;
+	hear(peer_req());
+	ck_assert_uint_eq(sent, 1);
+	ck_assert_int_eq(wire[0].m.rej.reason, CM_REJ_CONSUMER);
+	pass(5000 * MS - 1);
+	hear(peer_req());
+	ck_assert_uint_eq(sent, 2);
+	ck_assert_int_eq(wire[1].m.attr, CM_REJ);
+	ck_assert_uint_eq(wire[1].m.local_id, wire[0].m.local_id);
 	pass(1);
 	ck_assert_uint_eq(emu_cm_count(cm), 0);
 }
@@ -594,6 +613,7 @@ static TCase *back_off(void)
 	tcase_add_test(t, a_rep_without_an_rtu_is_given_up_in_time);
 	tcase_add_loop_test(t, an_mra_stops_the_repetitions_for_the_time_that_it_asks_for,
 			    0, 2);
+	tcase_add_test(t, a_refusal_is_remembered_for_duplicates);
 	tcase_add_test(t, who_was_told_to_wait_gets_the_answer_thrice);
 	return t;
 }
