@@ -243,6 +243,81 @@ START_TEST(one_packet_a_poll_passes_more_than_the_ring_holds)
 }
 END_TEST
 
+/* A record that goes to the start of the ring needs room for the end that is left out, too */
+START_TEST(a_record_that_wraps_does_not_run_over_what_is_unread)
+{
+	uint32_t n = 0, pos;
+
+	ck_assert(put(n++, 8));
+	for (pos = 64; pos < LANE_BYTES - 128; pos += 4096)
+		ck_assert(put(
+		    n++,
+		    (pos + 4096 > LANE_BYTES - 128 ? LANE_BYTES - 128 - pos : 4096) - 8));
+	lane_publish(out);
+	expect(0, 8);
+	lane_consumed(in);
+	/* free are 128 bytes at the end and 64 at the start, not 192 in a row */
+	ck_assert(!put(n, 192 - 8));
+	ck_assert(put(n, 128 - 8));
+	lane_publish(out);
+	for (uint32_t i = 1; i <= n; i++) {
+		struct lane_packet p;
+		uint32_t got;
+
+		ck_assert_int_eq(lane_next(in, &p), 1);
+		memcpy(&got, p.data, 4);
+		ck_assert_uint_eq(got, i);
+	}
+	expect_none();
+}
+END_TEST
+
+/* A head that is a ring ahead would give again what was read before; one in a record, half */
+START_TEST(a_head_more_than_a_ring_ahead_is_noticed)
+{
+	const uint64_t head = _i ? 128 + 16 : 2ull * LANE_BYTES;
+	struct lane_packet p;
+
+	ck_assert(put(1, 64));
+	lane_publish(out);
+	if (!_i) {
+		expect(1, 64);
+		lane_consumed(in);
+	}
+	memcpy(ring + 64, &head, 8);
+	ck_assert_int_lt(lane_next(in, &p), 0);
+}
+END_TEST
+
+/* Right in name and contents, but it could shrink under us, or is too long */
+START_TEST(a_lane_without_seals_or_of_another_size_is_not_attached)
+{
+	uint32_t zero = 0;
+	struct lane *l;
+	int fd;
+
+	/* and somebody else's, where this user may make one */
+	if (_i == 3 && (geteuid() || seteuid(65534)))
+		return;
+	fd = memfd_create("urxe-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (_i == 3)
+		ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_int_eq(ftruncate(fd, 4096 + LANE_BYTES + (_i == 1 ? 4096 : 0)), 0);
+	ck_assert_int_eq(pwrite(fd, ring, 4096, 0), 4096);
+	ck_assert_int_eq(pwrite(fd, &zero, 4, 128 + 8), 4); /* not attached yet */
+	if (_i)
+		ck_assert_int_eq(
+		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	if (_i == 2) { /* as it should be */
+		ck_assert_int_eq(lane_attach(getpid(), fd, NONCE, &l), 0);
+		lane_close(l);
+	} else {
+		ck_assert_int_lt(lane_attach(getpid(), fd, NONCE, &l), 0);
+	}
+	close(fd);
+}
+END_TEST
+
 START_TEST(a_packet_that_is_too_large_is_refused)
 {
 	ck_assert_ptr_null(lane_reserve(out, LANE_PACKET_MAX + 1));
@@ -440,6 +515,10 @@ int main(void)
 	tcase_add_test(t, the_last_line_of_the_ring_is_used);
 	tcase_add_test(t, a_ring_that_is_full_to_the_line_takes_a_line_when_one_is_read);
 	tcase_add_loop_test(t, one_packet_a_poll_passes_more_than_the_ring_holds, 0, 4);
+	tcase_add_test(t, a_record_that_wraps_does_not_run_over_what_is_unread);
+	tcase_add_loop_test(t, a_head_more_than_a_ring_ahead_is_noticed, 0, 2);
+	tcase_add_loop_test(t, a_lane_without_seals_or_of_another_size_is_not_attached, 0,
+			    4);
 	tcase_add_test(t, a_packet_that_is_too_large_is_refused);
 	tcase_add_test(t, a_conversation_of_small_messages_uses_little_memory);
 	tcase_add_test(t, who_sleeps_is_woken_once);
