@@ -552,6 +552,30 @@ uint64_t net_port_tick(struct net_port *p, uint64_t now)
 	return earlier(next, try_addresses(p, now));
 }
 
+static bool is_group(const struct net_ip *ip)
+{
+	return net_ip_is_v4(ip) ? ip->b[12] >> 4 == 0xe : ip->b[0] == 0xff;
+}
+
+int net_port_route(const struct net_port *p, const struct net_ip *src,
+		   const struct net_ip *dst)
+{
+	const struct port_addr *a = port_addr_find(p, src);
+	union net_sa sa;
+	int fd, err = 0;
+
+	if (is_group(dst))
+		return 0;
+	fd = socket(net_ip_is_v4(dst) ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0; /* it cannot be told: what is sent will tell */
+	if (connect(fd, &sa.sa,
+		    net_sa_make(&sa, dst, ROCE_UDP_PORT, a ? a->ifindex : 0)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
 int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)
 {
 	uint32_t ifindex = 0;

@@ -201,6 +201,13 @@ void net_port_awake(struct net_port *port);
 uint64_t net_port_tick(struct net_port *port, uint64_t now);
 
 /*
+ * net_port_route - is there a way from @src to @dst? 0, or what the host's routes say: -ENETUNREACH,
+ * -EHOSTUNREACH ... Whether the neighbour is there is not asked, and groups need no way.
+ */
+int net_port_route(const struct net_port *port, const struct net_ip *src,
+		   const struct net_ip *dst);
+
+/*
  * net_port_path_mtu - the largest IP packet in bytes towards @dst, 0 if not known
  */
 int net_port_path_mtu(struct net_port *port, const struct net_ip *dst);

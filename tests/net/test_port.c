@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -181,6 +182,24 @@ static void stranger_send(int fd, const struct net_ip *dst, uint16_t port, const
 	ck_assert_int_eq(sendto(fd, p, len, 0, (struct sockaddr *)&sa, sizeof(sa)),
 			 (ssize_t)len);
 }
+
+/* What the host's routes say, without a packet being sent */
+START_TEST(a_route_is_there_or_not)
+{
+	struct net_ip far = h_ip("10.1.2.3"), group = h_ip("239.1.2.3");
+	struct h_node a;
+
+	h_open(&a, h_lo(1));
+	ck_assert_int_eq(net_port_route(a.port, &a.ip, &a.ip), 0);
+	ck_assert_int_eq(net_port_route(a.port, &a.ip, &group), 0);
+	/* where nothing is up, there is no way to anybody */
+	if (!unshare(CLONE_NEWNET) || !unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+		ck_assert_int_eq(net_port_route(a.port, &a.ip, &far), -ENETUNREACH);
+		ck_assert_int_eq(net_port_route(a.port, &a.ip, &group), 0);
+	}
+	h_close(&a);
+}
+END_TEST
 
 static uint32_t build_flush(uint8_t *p, uint32_t dqpn, uint32_t psn)
 {
@@ -944,6 +963,7 @@ int main(void)
 	tcase_add_loop_test(t, equal_packets_travel_in_few_datagrams, 0, 2);
 	tcase_add_loop_test(t, a_process_talks_to_itself, 0, 2);
 	tcase_add_loop_test(t, class_and_hop_limit_are_carried, 0, 2);
+	tcase_add_test(t, a_route_is_there_or_not);
 	tcase_add_test(t, a_flush_of_linux_is_accepted_and_counted);
 	tcase_add_test(t, a_flush_takes_the_form_that_is_answered);
 	tcase_add_test(t, limits_of_tx_get);

@@ -53,6 +53,37 @@ static const char *const hw_counters[] = {
     "sent_pkts",
 };
 
+/*
+ * Port counters of IBTA 16.1.3.5 and which hw_counter each is, as the kernel has it for rxe; data is
+ * counted in words of four bytes.
+ */
+static const struct port_counter {
+	const char *name, *source;
+	unsigned int unit;
+} port_counters[] = {
+    {"VL15_dropped", NULL, 0},
+    {"excessive_buffer_overrun_errors", NULL, 0},
+    {"link_downed", "link_downed", 1},
+    {"link_error_recovery", NULL, 0},
+    {"local_link_integrity_errors", NULL, 0},
+    {"multicast_rcv_packets", NULL, 0},
+    {"multicast_xmit_packets", NULL, 0},
+    {"port_rcv_constraint_errors", NULL, 0},
+    {"port_rcv_data", "rcvd_bytes", 4},
+    {"port_rcv_errors", NULL, 0},
+    {"port_rcv_packets", "rcvd_pkts", 1},
+    {"port_rcv_remote_physical_errors", NULL, 0},
+    {"port_rcv_switch_relay_errors", NULL, 0},
+    {"port_xmit_constraint_errors", NULL, 0},
+    {"port_xmit_data", "sent_bytes", 4},
+    {"port_xmit_discards", NULL, 0},
+    {"port_xmit_packets", "sent_pkts", 1},
+    {"port_xmit_wait", NULL, 0},
+    {"symbol_error", NULL, 0},
+    {"unicast_rcv_packets", NULL, 0},
+    {"unicast_xmit_packets", NULL, 0},
+};
+
 /* The list of devices that a tree is made for, kept in it for its removal */
 #define LIST "sys/devices.urxe"
 
@@ -344,7 +375,7 @@ static void write_port(struct tree *t, const char *port, const struct sysfs_devi
 {
 	put(t, state_text(d->up), "%s/state", port);
 	put(t, phys_state_text(d->up), "%s/phys_state", port);
-	put(t, "2.5 Gb/sec (1X)\n", "%s/rate", port);
+	put(t, "2.5 Gb/sec (1X SDR)\n", "%s/rate", port);
 	put(t, "0x0\n", "%s/lid", port);
 	put(t, "0\n", "%s/lid_mask_count", port);
 	put(t, "0x0\n", "%s/sm_lid", port);
@@ -356,6 +387,8 @@ static void write_port(struct tree *t, const char *port, const struct sysfs_devi
 	put(t, "10\n", "%s/hw_counters/lifespan", port); /* ms */
 	for (size_t i = 0; i < sizeof(hw_counters) / sizeof(hw_counters[0]); i++)
 		put(t, "0\n", "%s/hw_counters/%s", port, hw_counters[i]);
+	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
+		put(t, "0\n", "%s/counters/%s", port, port_counters[i].name);
 }
 
 static void write_ib(struct tree *t, const char *base, const struct sysfs_device *d)
@@ -368,7 +401,10 @@ static void write_ib(struct tree *t, const char *base, const struct sysfs_device
 	put(t, text, "%s/node_guid", dir);
 	put(t, text, "%s/sys_image_guid", dir);
 	put(t, "rxe\n", "%s/node_desc", dir);
-	put(t, "0.0.0\n", "%s/fw_ver", dir);
+	put(t, "\n", "%s/fw_ver", dir); /* rxe has none */
+	snprintf(text, sizeof(text), "NAME=%s\n", d->name);
+	put(t, text, "%s/uevent", dir);
+	put_link(t, "../../../../../class/infiniband", "%s/subsystem", dir);
 	snprintf(text, sizeof(text), "%s\n", d->ifname);
 	put(t, text, "%s/parent", dir);
 	snprintf(text, sizeof(text), "../../../%s", d->name);
@@ -679,9 +715,26 @@ static int port_state(const struct sysfs_live *live, int dev, const char *attr, 
 			strcmp(attr, "state") ? phys_state_text(up) : state_text(up));
 }
 
+/* What is not counted stays the 0 that the tree has. */
+static int port_counter(const struct sysfs_live *live, int dev, const char *name,
+			char *buf, size_t size)
+{
+	const struct port_counter *c;
+	uint64_t value;
+	size_t i;
+
+	for (i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++) {
+		c = &port_counters[i];
+		if (c->source && !strcmp(c->name, name) &&
+		    live->counter(live->arg, dev, c->source, &value))
+			return snprintf(buf, size, "%" PRIu64 "\n", value / c->unit);
+	}
+	return -ENOENT;
+}
+
 int sysfs_dynamic(const struct sysfs_live *live, const char *path, char *buf, size_t size)
 {
-	static const char counters[] = "hw_counters/";
+	static const char counters[] = "hw_counters/", of_port[] = "counters/";
 	uint64_t value;
 	const char *attr;
 	char name[16];
@@ -697,6 +750,8 @@ int sysfs_dynamic(const struct sysfs_live *live, const char *path, char *buf, si
 		return live->counter(live->arg, dev, attr + strlen(counters), &value)
 			   ? snprintf(buf, size, "%" PRIu64 "\n", value)
 			   : -ENOENT;
+	if (strncmp(attr, of_port, strlen(of_port)) == 0)
+		return port_counter(live, dev, attr + strlen(of_port), buf, size);
 	n = gid_attribute(live, dev, attr, buf, size);
 	return n == -ENOENT ? port_state(live, dev, attr, buf, size) : n;
 }

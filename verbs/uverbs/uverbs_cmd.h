@@ -51,6 +51,11 @@ int uverbs_cmd_query_srq(struct uverbs_call *c);
 int uverbs_cmd_destroy_srq(struct uverbs_call *c);
 
 /* uverbs_cmd_qp.c */
+/*
+ * Is there a way to what @attr describes? As the kernel does not make an address handle, nor connect a
+ * QP, where it knows no route (ib_resolve_eth_dmac()). 0 or -ENETUNREACH ...
+ */
+int uverbs_route(const struct uverbs_context *ctx, const struct ibv_ah_attr *attr);
 int uverbs_cmd_create_qp(struct uverbs_call *c);
 int uverbs_cmd_ex_create_qp(struct uverbs_call *c);
 int uverbs_cmd_open_qp(struct uverbs_call *c);

@@ -235,6 +235,11 @@ int uverbs_cmd_create_ah(struct uverbs_call *c)
 	if (!o)
 		return -ENOMEM;
 	err = emu_ah_create(pd->pd, &attr, &o->ah);
+	if (!err) {
+		err = uverbs_route(c->ctx, &attr);
+		if (err)
+			emu_ah_destroy(o->ah);
+	}
 	if (err) {
 		uobject_free(&c->ctx->objects, o);
 		return err;

@@ -131,10 +131,24 @@ int uverbs_cmd_query_qp(struct uverbs_call *c)
 	return uverbs_response(c, &resp, sizeof(resp));
 }
 
+int uverbs_route(const struct uverbs_context *ctx, const struct ibv_ah_attr *attr)
+{
+	static const struct net_ip none;
+	struct net_ip src, dst;
+
+	memcpy(dst.b, attr->grh.dgid.raw, sizeof(dst.b));
+	if (!attr->is_global || net_ip_eq(&dst, &none) ||
+	    emu_get_gid(ctx->hca, attr->grh.sgid_index, &src) ||
+	    net_ip_is_v4(&src) != net_ip_is_v4(&dst))
+		return 0; /* an error of another kind, if it is one */
+	return net_port_route(engine_port(ctx->engine), &src, &dst);
+}
+
 static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp *cmd)
 {
 	struct uobject *o = uverbs_cmd_find(c, UOBJECT_QP, cmd->qp_handle);
 	struct ibv_qp_attr attr;
+	int err;
 
 	if (!o)
 		return -EINVAL;
@@ -146,6 +160,11 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
 		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
+	if (cmd->attr_mask & IBV_QP_AV) {
+		err = uverbs_route(c->ctx, &attr.ah_attr);
+		if (err)
+			return err;
+	}
 	engine_progress(c->ctx->engine, ENGINE_CHANGED);
 	return emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
 }
