@@ -189,7 +189,7 @@ int ring_space_open(struct ring_space *rs, int *fd)
 	int err;
 
 	*rs = (struct ring_space){.owner = {.alloc = ring_alloc, .free = ring_free}};
-	*fd = memfd_create("urxe-uverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*fd = memfd_create(RING_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
 	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK)) {
@@ -201,6 +201,7 @@ int ring_space_open(struct ring_space *rs, int *fd)
 		err = rs->fd;
 		goto fail;
 	}
+	ring_fork_follow(rs);
 	return 0;
 fail:
 	close(*fd);
@@ -209,6 +210,7 @@ fail:
 
 void ring_space_close(struct ring_space *rs)
 {
+	ring_fork_forget(rs);
 	while (rs->arenas) {
 		struct ring_arena *a = rs->arenas;
 

@@ -11,6 +11,8 @@
 
 #include "verbs/engine/engine.h"
 
+#define RING_FILE_NAME "urxe-uverbs" /* in /proc/PID/maps */
+
 struct ring_arena;
 
 /*
@@ -19,10 +21,13 @@ struct ring_arena;
  * @fd:		private duplicate of the memfd
  * @arenas:	newest first
  * @size:	of the file, bytes
+ * @inode:	of the file; @next: see ring_fork.c
  */
 struct ring_space {
 	struct engine_ring_owner owner;
+	struct ring_space *next;
 	int fd;
+	uint64_t inode;
 	struct ring_arena *arenas;
 	uint64_t size;
 };
@@ -31,6 +36,9 @@ struct ring_space {
 int ring_space_open(struct ring_space *rs, int *fd);
 /* ring_space_at - our mapping of [@offset, @offset+@len), or NULL */
 void *ring_space_at(struct ring_space *rs, uint64_t offset, size_t len);
+/* ring_fork.c: a child of fork is to have copies, from now on; and no longer */
+void ring_fork_follow(struct ring_space *rs);
+void ring_fork_forget(struct ring_space *rs);
 /* Nobody may use a ring any more. */
 void ring_space_close(struct ring_space *rs);
 
