@@ -19,6 +19,7 @@ SIGNALS = 'a signal handler gets no argument'
 ORIGINALS = 'wrappers have the type of what they replace: no argument says which provider it is'
 ONCE = 'of pthread_once(3)'
 PROVIDER = 'the call of libibverbs in between passes nothing on'
+FORK = 'a handler of fork(2) gets no argument'
 LARGE = 'large, and neither called by threads nor twice at a time'
 PROCESS = 'a property of the process, asked for before there is any object'
 
@@ -40,6 +41,7 @@ STATE = {
     'verbs/engine/vfile.c': {
         'table': 'descriptors belong to the process, and outlive its engine',
         'orphan': 'an entry of the table', 'private_fd': 'an entry of the table', 'once': ONCE},
+    'verbs/uverbs/ring_fork.c': {'lock': FORK, 'spaces': FORK, 'once': ONCE},
     'verbs/uverbs/uverbs_objects.c': {
         'xrcds': 'contexts share them, and the engine knows no uverbs',
         'uverbs_xrc_target': PROVIDER},

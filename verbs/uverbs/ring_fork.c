@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verbs/host/libc.h"
 #include "verbs/uverbs/ring_memory.h"
 
 #define LINE_MAX_BYTES 4096 /* of /proc/self/maps; longer ones are not ours */
@@ -74,9 +73,8 @@ static void copy(char *line)
 	while (m.shared && rs && rs->inode != m.inode)
 		rs = rs->next;
 	if (m.shared && rs)
-		REAL(mmap)
-		((void *)m.start, m.end - m.start, m.prot, MAP_PRIVATE | MAP_FIXED,
-		 rs->fd, (off_t)m.offset);
+		mmap((void *)m.start, m.end - m.start, m.prot, MAP_PRIVATE | MAP_FIXED,
+		     rs->fd, (off_t)m.offset);
 }
 
 static void copy_all(int fd)
@@ -85,7 +83,7 @@ static void copy_all(int fd)
 	size_t have = 0;
 	ssize_t n;
 
-	while ((n = REAL(read)(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
+	while ((n = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
 		have += (size_t)n;
 		buf[have] = 0;
 		for (line = buf; (end = strchr(line, '\n')); line = end + 1) {
@@ -107,10 +105,10 @@ static void fork_child(void)
 	pthread_mutex_init(&lock, NULL); /* whoever held it is not here */
 	if (!spaces)
 		return;
-	fd = REAL(open)("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		copy_all(fd);
-		REAL(close)(fd);
+		close(fd);
 	}
 	spaces = NULL;
 }
