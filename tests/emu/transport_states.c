@@ -220,6 +220,42 @@ START_TEST(a_local_invalidate_waits_for_what_was_sent_before)
 }
 END_TEST
 
+/* A request to @b that is one packet, with PSN @n behind the first; nothing runs */
+static void hand_over(uint8_t op, uint32_t n, uint32_t len)
+{
+	static uint8_t data[ROCE_HDR_MAX + 8];
+	struct roce_hdr h = {.opcode = op,
+			     .pkey = ROCE_PKEY_DEFAULT,
+			     .psn = roce_psn_add(PSN, n),
+			     .dqpn = emu_qp_num(env.b.qp),
+			     .va = (uintptr_t)env.b.buf,
+			     .rkey = emu_mr_rkey(env.b.mr),
+			     .dma_len = 8};
+	struct net_path path = {.src = env.a.ip, .dst = env.b.ip};
+	struct net_rx rx = {.path = &path, .data = data};
+
+	rx.len = roce_build(data, &h) + len;
+	emu_hca_rx(env.b.hca, &rx);
+}
+
+/* 9.7.4.1.3: each of the QP's rights is for one kind of request */
+START_TEST(a_qp_allows_what_its_rights_say)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t len, right;
+	} kinds[] = {{ROCE_WRITE_ONLY, 8, IBV_ACCESS_REMOTE_WRITE},
+		     {ROCE_READ_REQ, 0, IBV_ACCESS_REMOTE_READ},
+		     {ROCE_FETCH_ADD, 0, IBV_ACCESS_REMOTE_ATOMIC}};
+	uint32_t have = kinds[_i / 3].right, need = kinds[_i % 3].right;
+
+	env_connect((struct env_qp){.psn = PSN, .access = have});
+	hand_over(kinds[_i % 3].op, 0, kinds[_i % 3].len);
+	env_run(MS);
+	ck_assert_int_eq(env_state(&env.b), have == need ? IBV_QPS_RTS : IBV_QPS_ERR);
+}
+END_TEST
+
 static uint32_t psns[8], n_psns;
 
 static int note_psn(struct side *from, const struct roce_hdr *h, uint8_t *data,
@@ -277,6 +313,7 @@ int main(void)
 	tcase_add_loop_test(states, what_is_posted_before_rts_is_dropped, 0, 3);
 	tcase_add_test(states, without_a_timeout_nothing_is_sent_again);
 	tcase_add_test(states, a_local_invalidate_waits_for_what_was_sent_before);
+	tcase_add_loop_test(states, a_qp_allows_what_its_rights_say, 0, 9);
 	tcase_add_test(states, psns_of_what_was_not_sent_are_used_again);
 	suite_add_tcase(s, states);
 	return check_main(s);
