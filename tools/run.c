@@ -91,6 +91,30 @@ static int set_option(struct options *o, int row, const char *value, uint32_t *g
 	return 0;
 }
 
+/* A variable that does nothing is a misspelt one more often than somebody else's. */
+static void warn_of_unknown_variable(void)
+{
+	const char *var = options_unknown_env(), *near;
+	char name[64];
+
+	if (!var)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(var, "="), var);
+	near = options_nearest(name, true);
+	usage_error("%s is no variable of urxe and changes nothing%s%s%s", name,
+		    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static int unknown_option(const char *given)
+{
+	const char *near = options_nearest(given + strspn(given, "-"), false);
+
+	if (near)
+		return usage_error("unknown option '%s'; did you mean --%s?", given,
+				   near);
+	return usage_error("unknown option '%s' (see urxe help run)", given);
+}
+
 /* Parse up to the command; 0, an exit code, or -1 when help was printed. */
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -117,8 +141,7 @@ static int parse(int argc, char **argv, struct options *o)
 			if (optopt && optopt < OPT_TABLE)
 				return usage_error(
 				    "unknown option '-%c' (see urxe help run)", optopt);
-			return usage_error("unknown option '%s' (see urxe help run)",
-					   argv[optind - 1]);
+			return unknown_option(argv[optind - 1]);
 		default:
 			rc = set_option(o, c - OPT_TABLE, optarg, &given);
 			if (rc)
@@ -304,6 +327,7 @@ static int run(int argc, char **argv)
 	rc = parse(argc, argv, &o);
 	if (rc)
 		return rc < 0 ? 0 : rc;
+	warn_of_unknown_variable();
 	rc = choose_devices(&o);
 	if (!rc)
 		rc = renew_capture(&o);

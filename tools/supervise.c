@@ -26,12 +26,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/tools.h"
 #include "tools/will_watch.h"
+
+#define LIBEVENT_FDS 8 /* epoll, two pairs for wake-ups, inotify, and some */
 
 static const int passed_on[] = {SIGINT,	 SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
@@ -139,12 +142,27 @@ static void loop_end(struct loop *l)
 		close(l->signals);
 }
 
+/* Does the limit leave room for libevent's descriptors? Without them it ends the process. */
+static bool has_room(int fd)
+{
+	struct rlimit r;
+	int lowest = dup(fd);
+
+	if (lowest < 0)
+		return false;
+	close(lowest);
+	return getrlimit(RLIMIT_NOFILE, &r) ||
+	       (rlim_t)lowest + LIBEVENT_FDS <= r.rlim_cur;
+}
+
 /* Before the program starts, so that nothing can fail afterwards. 0 or -errno */
 static int loop_begin(struct loop *l, const sigset_t *set, const char *dir)
 {
 	l->signals = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (l->signals < 0)
 		return -errno;
+	if (!has_room(l->signals))
+		return -EMFILE;
 	errno = ENOMEM; /* libevent does not always tell */
 	l->base = event_base_new();
 	if (l->base)

@@ -1,15 +1,17 @@
 /*
  * deny-syscalls.c - run a program that may use neither userfaultfd nor io_uring.
  *
- * What the seccomp profile of a container does: the calls fail with EPERM. Usage:
- * deny-syscalls PROGRAM [argument...]
+ * What the seccomp profile of a container does: the calls fail with EPERM. With --memfd no
+ * memory files either. Usage: deny-syscalls [--memfd] PROGRAM [argument...]
  */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,26 +30,32 @@
 #define UNLESS(v, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (v), 0, (n))
 #define RETURN(v)    BPF_STMT(BPF_RET | BPF_K, (v))
 
-int main(int argc, char **argv)
+static int deny(int nr)
 {
 	struct sock_filter code[] = {
 	    LOAD(arch),
-	    UNLESS(ARCH, 5), /* another ABI: let it pass */
+	    UNLESS(ARCH, 3), /* another ABI: let it pass */
 	    LOAD(nr),
-	    UNLESS(SYS_userfaultfd, 1),
-	    RETURN(SECCOMP_RET_ERRNO | EPERM),
-	    UNLESS(SYS_io_uring_setup, 1),
+	    UNLESS((unsigned int)nr, 1),
 	    RETURN(SECCOMP_RET_ERRNO | EPERM),
 	    RETURN(SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-	if (argc < 2) {
-		fprintf(stderr, "usage: deny-syscalls PROGRAM [argument...]\n");
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+int main(int argc, char **argv)
+{
+	bool memfd = argc > 1 && !strcmp(argv[1], "--memfd");
+
+	argv += memfd;
+	if (argc < 2 + memfd) {
+		fprintf(stderr, "usage: deny-syscalls [--memfd] PROGRAM [argument...]\n");
 		return 2;
 	}
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) {
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || deny(SYS_userfaultfd) ||
+	    deny(SYS_io_uring_setup) || (memfd && deny(SYS_memfd_create))) {
 		perror("seccomp");
 		return 125;
 	}

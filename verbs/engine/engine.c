@@ -21,6 +21,7 @@
 #include "verbs/engine/vfile.h"
 #include "verbs/host/libc.h"
 #include "verbs/host/netdev.h"
+#include "verbs/host/reason.h"
 #include "verbs/host/tree.h"
 
 #define TABLE_GONE                                                                       \
@@ -271,8 +272,10 @@ static struct engine *engine_start(void)
 	char err[256] = "";
 	int ret;
 
-	if (!e)
+	if (!e) {
+		fprintf(stderr, "urxe: cannot start the device: %s\n", strerror(errno));
 		return NULL;
+	}
 	pthread_mutex_init(&e->lock, NULL);
 	e->link_fd = -1;
 	atomic_init(&e->wake_at, UINT64_MAX);
@@ -289,8 +292,8 @@ static struct engine *engine_start(void)
 		if (err[0])
 			fprintf(stderr, "urxe: %s\n", err);
 		else
-			fprintf(stderr, "urxe: cannot start the device: %s: %s\n", what,
-				strerror(-ret));
+			fprintf(stderr, "urxe: cannot start the device: %s: %s%s\n", what,
+				strerror(-ret), reason_hint(-ret));
 		discard(e);
 		errno = -ret;
 		return NULL;

@@ -23,6 +23,7 @@
 #include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -30,6 +31,7 @@
 
 #include "odp/guard.h"
 #include "verbs/host/libc.h"
+#include "verbs/host/reason.h"
 
 /*
  * struct event - one that nobody has read
@@ -213,6 +215,10 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 fail_fd:
 	close(*fd);
 fail:
+	/* A device is not opened without one. */
+	if (async)
+		fprintf(stderr, "urxe: cannot open the device's events: %s%s\n",
+			strerror(-err), reason_hint(-err));
 	free(ch);
 	return err;
 }

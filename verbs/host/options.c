@@ -18,7 +18,9 @@
 #include "net/impair.h"
 #include "verbs/host/options.h"
 
-#define VALUE_MAX 2048 /* bytes of a value as text; the longest is the fault script */
+#define NAME_LEN_MAX 40 /* of names that are compared */
+#define NEAR	     4	/* letters by which a name may be wrong to be taken for another */
+#define VALUE_MAX    2048 /* bytes of a value as text; the longest is the fault script */
 
 /*
  * struct row - one setting
@@ -668,6 +670,63 @@ const struct odp_fault_rule *options_faults(const struct options *o, const char 
 	for (unsigned int i = 0; i < o->n_faults; i++)
 		if (!strcmp(o->faults[i].name, device))
 			return &o->faults[i];
+	return NULL;
+}
+
+/* Levenshtein's distance of two short names */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int row[NAME_LEN_MAX + 1], diagonal, above;
+	size_t n = strlen(b);
+
+	if (strlen(a) > NAME_LEN_MAX || n > NAME_LEN_MAX)
+		return UINT_MAX;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = (unsigned int)j;
+	for (; *a; a++) {
+		diagonal = row[0]++;
+		for (size_t j = 0; j < n; j++) {
+			unsigned int best = diagonal + (*a != b[j]);
+
+			above = row[j + 1];
+			best = best < above + 1 ? best : above + 1;
+			row[j + 1] = best < row[j] + 1 ? best : row[j] + 1;
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
+const char *options_nearest(const char *name, bool env)
+{
+	unsigned int least = NEAR + 1;
+	const char *best = NULL;
+
+	for (size_t i = 0; i < N_ROWS; i++) {
+		const char *is = env ? rows[i].d.env : rows[i].d.name;
+		unsigned int d = is ? distance(name, is) : least;
+
+		if (d < least) {
+			least = d;
+			best = is;
+		}
+	}
+	return best;
+}
+
+const char *options_unknown_env(void)
+{
+	for (char **v = environ; v && *v; v++) {
+		size_t i = 0, n = strcspn(*v, "=");
+
+		if (strncmp(*v, "URXE_", 5))
+			continue;
+		while (i < N_ROWS &&
+		       (strlen(rows[i].d.env) != n || strncmp(*v, rows[i].d.env, n) != 0))
+			i++;
+		if (i == N_ROWS)
+			return *v;
+	}
 	return NULL;
 }
 

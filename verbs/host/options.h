@@ -60,6 +60,13 @@ const struct odp_fault_rule *options_faults(const struct options *o, const char 
 /* options_from_env - all URXE_* variables of the table; 0 or -EINVAL with @err */
 int options_from_env(struct options *o, char *err, size_t errlen);
 /*
+ * options_unknown_env - "NAME=VALUE" of a variable that begins with URXE_ and is none of
+ * ours, or NULL
+ */
+const char *options_unknown_env(void);
+/* options_nearest - the name of an option, or of a variable, most like @name; or NULL */
+const char *options_nearest(const char *name, bool env);
+/*
  * options_to_env - set the variables for the program to be started, unset those of
  * settings that have their default; file names become absolute. 0 or -errno
  */

@@ -20,16 +20,19 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "net/filesize.h"
 #include "verbs/host/netdev.h"
 #include "verbs/host/options.h"
 #include "verbs/host/paths.h"
+#include "verbs/host/reason.h"
 
 #define UVERBS_ABI 6 /* IB_USER_VERBS_ABI_VERSION */
 #define RXE_ABI	   2 /* RXE_UVERBS_ABI_VERSION */
 #define UCMA_ABI   4 /* RDMA_USER_CM_ABI_VERSION */
 
-#define DIR_MODE  0755
-#define FILE_MODE 0644
+#define ATTRIBUTE_MAX 160 /* bytes of the longest file, see write_ib() */
+#define DIR_MODE      0755
+#define FILE_MODE     0644
 
 #define CLASS_IB "/sys/class/infiniband/"
 
@@ -564,6 +567,13 @@ int sysfs_write_tree(const char *dir, const struct sysfs_device *devs, unsigned 
 		t.err = -errno;
 		snprintf(err, errlen, "%s: %s", dir, strerror(errno));
 		return t.err;
+	}
+	/* A write beyond the limit would end the program with SIGXFSZ. */
+	if (!filesize_allowed(ATTRIBUTE_MAX)) {
+		close(t.fd);
+		snprintf(err, errlen, "cannot make the list of devices: %s%s",
+			 strerror(EFBIG), reason_hint(EFBIG));
+		return -EFBIG;
 	}
 	t.modes = needs_modes(&t);
 	if (t.modes && fchmodat(t.fd, "sys", DIR_MODE, 0))

@@ -24,6 +24,7 @@
 
 #include "verbs/host/netdev.h"
 #include "verbs/host/paths.h"
+#include "verbs/host/reason.h"
 #include "verbs/host/sysfs.h"
 
 #define NEW "new-XXXXXX"
@@ -86,7 +87,8 @@ static int write_tree(const char *dir, const struct sysfs_device *devs, unsigned
 
 	if (snprintf(tmp, sizeof(tmp), "%s/" NEW, dir) >= (int)sizeof(tmp) ||
 	    !mkdtemp(tmp) || chmod(tmp, 0700)) { /* the umask may be anything */
-		snprintf(err, errlen, "%.300s: %s", dir, strerror(errno));
+		snprintf(err, errlen, "%.300s: %s%s", dir, strerror(errno),
+			 reason_hint(errno));
 		return -errno;
 	}
 	ret = sysfs_write_tree(tmp, devs, n, err, errlen);

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/filesize.h"
+#include "verbs/host/reason.h"
 #include "verbs/host/sysfs.h"
 #include "verbs/host/tree.h"
 #include "verbs/preload/interpose.h"
@@ -108,7 +110,12 @@ static int open_dynamic(const char *path)
 		errno = -len;
 		return -1;
 	}
+	/* Where there are no memory files, what the tree had at the start must do. */
+	if (!filesize_allowed((uint64_t)len))
+		return -2;
 	fd = memfd_create("urxe-sysfs", MFD_CLOEXEC);
+	if (fd < 0 && (errno == EPERM || errno == ENOSYS))
+		return -2;
 	if (fd >= 0 &&
 	    (REAL(write)(fd, text, (size_t)len) != len || lseek(fd, 0, SEEK_SET) < 0)) {
 		REAL(close)(fd);
@@ -120,7 +127,15 @@ static int open_dynamic(const char *path)
 
 /* --- opening ---------------------------------------------------------------------- */
 
-static int open_node(int node, const char *place, int flags)
+/* The engine says by itself why it does not start. */
+static void tell_refusal(const char *path, int err)
+{
+	if (engine_running())
+		fprintf(stderr, "urxe: cannot open %s: %s%s\n", path, strerror(err),
+			err == EPERM ? " (memfd_create is denied)" : reason_hint(err));
+}
+
+static int open_node(const char *path, int node, const char *place, int flags)
 {
 	int fd;
 
@@ -133,6 +148,7 @@ static int open_node(int node, const char *place, int flags)
 		fd = uverbs_open((unsigned int)node, flags);
 	if (fd >= 0)
 		return fd;
+	tell_refusal(path, -fd);
 	errno = -fd;
 	return -1;
 }
@@ -147,7 +163,7 @@ int interpose_open(const char *path, int flags, mode_t mode)
 	if (!place)
 		return -1;
 	if (node != PATHS_NODE_NONE && !(flags & O_PATH))
-		return open_node(node, place, flags);
+		return open_node(path, node, place, flags);
 	if ((flags & (O_ACCMODE | O_PATH)) == O_RDONLY) {
 		fd = open_dynamic(path);
 		if (fd != -2)

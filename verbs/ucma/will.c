@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/filesize.h"
 #include "verbs/ucma/will_file.h"
 
 /*
@@ -95,7 +96,8 @@ void will_set(struct will *w, uint32_t *entry, const struct net_path *path,
 	if (!*entry)
 		return;
 	memcpy(e.mad, mad, CM_MAD_LEN);
-	if (pwrite(w->fd, &e, sizeof(e), offset_of(*entry)) != sizeof(e))
+	if (!filesize_allowed((uint64_t)offset_of(*entry) + sizeof(e)) ||
+	    pwrite(w->fd, &e, sizeof(e), offset_of(*entry)) != sizeof(e))
 		will_drop(w, entry);
 }
 

@@ -16,12 +16,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "net/filesize.h"
 #include "verbs/engine/vfile.h"
+#include "verbs/host/reason.h"
 
 #define ARENA_MIN (1u << 20) /* bytes */
 #define ARENA_MAX (64u << 20)
@@ -74,6 +77,16 @@ static uint8_t *take(struct ring_arena *a, size_t len, uint64_t *offset)
 	return NULL;
 }
 
+/* The program gets ENOMEM, which does not say that there is memory enough. */
+static void tell_refusal(struct ring_space *rs, int err)
+{
+	if (rs->told)
+		return;
+	rs->told = true;
+	fprintf(stderr, "urxe: no memory for a queue: %s%s\n", strerror(err),
+		reason_hint(err));
+}
+
 static struct ring_arena *add_arena(struct ring_space *rs, size_t need)
 {
 	size_t len = rs->size > ARENA_MAX ? ARENA_MAX : page_round((size_t)rs->size);
@@ -84,8 +97,10 @@ static struct ring_arena *add_arena(struct ring_space *rs, size_t need)
 		len = ARENA_MIN;
 	if (len < need)
 		len = need;
-	if (!a || !r || !filesize_allowed(rs->size + len) ||
-	    ftruncate(rs->fd, (off_t)(rs->size + len)))
+	errno = ENOMEM;
+	if (a && r && !filesize_allowed(rs->size + len))
+		errno = EFBIG;
+	if (!a || !r || errno == EFBIG || ftruncate(rs->fd, (off_t)(rs->size + len)))
 		goto fail;
 	a->map =
 	    mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, rs->fd, (off_t)rs->size);
@@ -102,6 +117,7 @@ static struct ring_arena *add_arena(struct ring_space *rs, size_t need)
 	rs->size += len;
 	return a;
 fail:
+	tell_refusal(rs, errno);
 	free(a);
 	free(r);
 	return NULL;

@@ -22,6 +22,7 @@ struct ring_arena;
  * @arenas:	newest first
  * @size:	of the file, bytes
  * @inode:	of the file; @next: see ring_fork.c
+ * @told:	why there was no memory has been said
  */
 struct ring_space {
 	struct engine_ring_owner owner;
@@ -30,6 +31,7 @@ struct ring_space {
 	uint64_t inode;
 	struct ring_arena *arenas;
 	uint64_t size;
+	bool told;
 };
 
 /* ring_space_open - a new memfd for the application in *@fd; 0 or -errno */
