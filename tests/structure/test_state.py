@@ -34,6 +34,7 @@ STATE = {
         'files': SIGNALS, 'interruptible': SIGNALS, 'interrupted': SIGNALS,
         'copy_routine': 'chosen once for the machine'},
     'trace/recorder.c': {'this_thread': 'a ring of the thread: recording takes no lock'},
+    'verbs/preload/interpose_dl.c': {'urxe_dl_next': ORIGINALS},
     'verbs/host/paths.c': {'dir_once': ONCE, 'dir_value': PROCESS},
     'verbs/host/tree.c': {'once': ONCE},
     'verbs/host/sysfs.c': {'o': LARGE, 'devs': LARGE},

@@ -14,6 +14,7 @@
 #undef _FORTIFY_SOURCE
 #undef _FILE_OFFSET_BITS
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -112,6 +113,8 @@ OWN(ssize_t, __readlinkat_chk,
     (dirfd, path, buf, len, room))
 OWN(char *, getcwd, (char *buf, size_t size), (buf, size))
 OWN(char *, __getcwd_chk, (char *buf, size_t size, size_t room), (buf, size, room))
+
+OWN(void *, dlopen, (const char *name, int flags), (name, flags))
 
 /* --- memory and signals ----------------------------------------------------------- */
 
