@@ -406,6 +406,9 @@ static void no_place(struct tr_qp *t, const struct odp_access *acc)
 {
 	uint64_t again = acc->ready_at;
 
+	/* it waits already, and goes back to this response then */
+	if (t->req.state == REQ_RNR)
+		return;
 	if (acc->model == ODP_FAULT_DAMMING && t->qp->attr.timeout) {
 		t->req.recovering = true; /* until the timer says so */
 		return;

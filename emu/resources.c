@@ -288,18 +288,17 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 	}
 }
 
-/* Asked for again while the responses wait for a fault whose end is not known */
-static bool read_put_off(struct tr_qp *t)
+/*
+ * Asked for again while the responses wait for a fault whose end is not known: try again, and
+ * this time say so if they must wait still.
+ */
+static void read_pressed(struct tr_qp *t)
 {
 	struct tr_resp *resp = &t->resp;
 
-	if (!resp->waiting || !resp->read_fault.linked || resp->state == RESP_DYING ||
-	    !resp_impatient(t))
-		return false;
-	resp->waiting = false;
-	read_stops(t, res_first_due(resp), V_RNR);
-	tr_sched(t);
-	return true;
+	if (resp->waiting && resp->read_fault.linked && resp->state != RESP_DYING &&
+	    resp_impatient(t))
+		resp->waiting = false;
 }
 
 /* A READ asked for again: all of it, or from a packet on. */
@@ -314,8 +313,7 @@ static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
 	if (h->rkey != r->rkey || h->va != r->va + pos || end > r->len ||
 	    (end != r->len && end % t->qp->mtu))
 		return;
-	if (read_put_off(t))
-		return;
+	read_pressed(t);
 	res_again(&t->resp, i, k, k + res_psns(t->qp, h->dma_len));
 	tr_sched(t);
 }
@@ -380,6 +378,7 @@ static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint
 
 static void response_sent(struct tr_resp *resp, struct tr_res *r)
 {
+	resp->pressed = false;
 	if (++r->cur != r->end)
 		return;
 	r->answered = true;

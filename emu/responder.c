@@ -88,7 +88,6 @@ static void faults_over(struct tr_resp *resp)
 	if (resp->fault.linked || resp->read_fault.linked)
 		return;
 	resp->slow_since = 0;
-	resp->pressed = false;
 	if (resp->mute_until == ODP_WHEN_RESOLVED)
 		resp->mute_until = 0;
 }
@@ -100,6 +99,7 @@ static void forget_faults(struct tr_qp *t)
 	odp_unwait(dom, &t->resp.fault);
 	odp_unwait(dom, &t->resp.read_fault);
 	faults_over(&t->resp);
+	t->resp.pressed = false;
 }
 
 static void forget(struct tr_qp *t)
@@ -591,6 +591,7 @@ static void executed(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 	uint32_t n = (info & ROCE_F_READ) ? res_psns(t->qp, h->dma_len) : 1;
 
 	resp_enter(t, RESP_RUN);
+	resp->pressed = false;
 	resp->epsn = roce_psn_add(resp->epsn, n);
 	message_moves_on(resp, info);
 	if (resp->gap)

@@ -36,6 +36,7 @@
 #define SIM_RECVS      64 /* per QP or SRQ */
 #define SIM_SGES       4
 #define SIM_MWS	       4 /* per host */
+#define SIM_JOBS       64
 #define SIM_INLINE_MAX 128
 #define US	       1000ull
 #define MS	       1000000ull
@@ -93,6 +94,7 @@ enum sim_kind {
 	SIM_ATOMIC,  /* several QPs on the same words */
 	SIM_SQD,     /* drained and resumed */
 	SIM_KILL,    /* QPs reset, errored, destroyed in mid-flight */
+	SIM_STALL,   /* page faults that never end: those of others go on */
 	SIM_CQ,	     /* overrun, resize, events */
 	SIM_PEER,    /* RC and UD: a peer that sends any packet at any time */
 	SIM_GARBAGE, /* mutated packets straight into the HCA */
@@ -151,6 +153,8 @@ struct sim_mem_cfg {
 	uint32_t race;	   /* invalidate inside populate */
 	uint32_t mid_copy; /* invalidate inside copy */
 	uint32_t silent;   /* lose a page without an event before a copy */
+	uint32_t slow;	   /* have somebody waited for before pages can be had */
+	uint64_t fetch;	   /* ns that this takes at most */
 };
 
 struct sim_net_cfg {
@@ -385,6 +389,11 @@ struct sim_host {
 	uint64_t mads, mad_sum; /* what QP1 got */
 	bool no_watch;		/* watch() is refused */
 	uint32_t races;		/* in a row */
+	/* faults that somebody is being waited for; pages from this one on: for ever */
+	struct odp_job *job[SIM_JOBS];
+	uint32_t jobs, never_from;
+	bool stuck; /* the fault that was asked about last is such a one */
+	bool told;  /* of a fault that is over */
 };
 
 struct sim_ev;
@@ -425,6 +434,7 @@ struct sim_world {
 	uint64_t pkts, lost, duped, wcs, ops_ok, faults_seen;
 	uint32_t cqe; /* of the hosts' CQs */
 	bool judged;  /* the scenario was run to its end (not drawn too large to fit) */
+	bool pinned_only; /* programs are drawn that touch no on-demand memory */
 	bool slow_faults; /* page faults take time, but nothing else is wrong with memory
 			   */
 	bool no_resend;	  /* nothing is lost and nobody is late */
@@ -463,6 +473,8 @@ void sim_fail(struct sim_world *w, const char *fmt, ...)
 
 /* sim_mem.c: application memory and the operating system under it */
 extern const struct odp_os sim_os;
+/* Faults that somebody is waited for end now, all of them, in any order */
+void sim_jobs_finish(struct sim_host *h);
 int sim_mem_init(struct sim_host *h);
 void sim_mem_reset(struct sim_host *h);
 /* A fresh target region; @align: power of two. SIM_ARENA_LEN when there is no room */

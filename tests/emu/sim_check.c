@@ -48,6 +48,7 @@ KIND_TEST(atomics_are_executed_exactly_once, SIM_ATOMIC)
 KIND_TEST(an_error_stops_the_send_queue_of_uc_only_and_is_overcome, SIM_SQE)
 KIND_TEST(a_drained_send_queue_rests_and_resumes, SIM_SQD)
 KIND_TEST(qps_killed_in_mid_flight_flush_and_can_be_used_again, SIM_KILL)
+KIND_TEST(faults_that_never_end_stop_nobody_else, SIM_STALL)
 KIND_TEST(completion_queues_overrun_resize_and_raise_one_event_per_arming, SIM_CQ)
 KIND_TEST(a_lawless_peer_harms_nobody_and_is_told_of_as_it_is, SIM_PEER)
 KIND_TEST(wire_garbage_never_crashes, SIM_GARBAGE)
@@ -112,6 +113,7 @@ static Suite *suite(void)
 	tcase_add_test(err, retry_exhaustion_ends_in_retry_exc_after_the_right_time);
 	tcase_add_test(err,
 		       rnr_exhaustion_ends_in_rnr_retry_exc_and_spares_the_responder);
+	tcase_add_test(rel, faults_that_never_end_stop_nobody_else);
 	tcase_add_test(err, qps_killed_in_mid_flight_flush_and_can_be_used_again);
 	tcase_add_test(bad, a_lawless_peer_harms_nobody_and_is_told_of_as_it_is);
 	tcase_add_test(bad, wire_garbage_never_crashes);

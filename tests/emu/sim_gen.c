@@ -77,6 +77,12 @@ void gen_mem(struct sim_world *w, bool hostile)
 		w->odp.model = ODP_FAULT_SYNC;
 		break;
 	}
+	if (sim_chance(r, 400)) {
+		w->mem.slow = sim_below(r, 400);
+		w->mem.fetch = sim_below(
+		    r, sim_chance(r, 300) && w->odp.model != ODP_FAULT_FLOOD ? 30 * MS
+									     : 300 * US);
+	}
 	/* a fault must be over before the retries of an RC requester are */
 	if (w->odp.model != ODP_FAULT_SYNC && w->odp.latency > 20 * US)
 		w->odp.latency = 20 * US;
@@ -188,8 +194,11 @@ uint32_t gen_len(struct sim_world *w, uint32_t mtu, uint32_t max)
 
 static enum sim_arena_kind gen_arena(struct sim_world *w)
 {
-	bool mostly = w->kind == SIM_ODP || w->kind == SIM_VANISH || w->slow_faults;
+	bool mostly = w->kind == SIM_ODP || w->kind == SIM_VANISH ||
+		      w->kind == SIM_STALL || w->slow_faults;
 
+	if (w->pinned_only)
+		return SIM_PINNED;
 	return sim_chance(&w->rng, mostly ? 900 : 250) ? SIM_ONDEMAND : SIM_PINNED;
 }
 

@@ -19,6 +19,7 @@ static const char *const kind_names[SIM_KINDS] = {
     [SIM_KILL] = "kill",   [SIM_CQ] = "cq",	      [SIM_GARBAGE] = "garbage",
     [SIM_WQE] = "wqe",	   [SIM_XRC] = "xrc",	      [SIM_VERBS] = "verbs",
     [SIM_SQE] = "sqe",	   [SIM_RECOVER] = "recover", [SIM_PEER] = "peer",
+    [SIM_STALL] = "stall",
 };
 
 const char *sim_kind_name(enum sim_kind kind)
@@ -273,6 +274,9 @@ void sim_scenario(struct sim_world *w)
 		break;
 	case SIM_KILL:
 		kind_kill(w);
+		break;
+	case SIM_STALL:
+		kind_stall(w);
 		break;
 	case SIM_CQ:
 		kind_cq(w);

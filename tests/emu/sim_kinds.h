@@ -46,6 +46,9 @@ void kind_atomic(struct sim_world *w);
 void kind_sqd(struct sim_world *w);
 void kind_cq(struct sim_world *w);
 void kind_kill(struct sim_world *w);
+/* Error, reset or destroy a QP: @val % 3 */
+void kind_kill_qp(struct sim_world *w, void *arg, uint64_t val);
+void kind_stall(struct sim_world *w);
 void kind_uc(struct sim_world *w);
 void kind_ud(struct sim_world *w);
 void kind_error(struct sim_world *w);

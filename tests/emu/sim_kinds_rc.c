@@ -345,7 +345,7 @@ void kind_cq(struct sim_world *w)
 
 /* --- kill ------------------------------------------------------------------------- */
 
-static void kill_qp(struct sim_world *w, void *arg, uint64_t val)
+void kind_kill_qp(struct sim_world *w, void *arg, uint64_t val)
 {
 	struct sim_qp *q = arg;
 	int err = 0;
@@ -465,7 +465,7 @@ void kind_kill(struct sim_world *w)
 		q->may_flush = true;
 		q->rnr_retry = 6;
 		if (sim_chance(&w->rng, 600))
-			sim_at(w, w->now + sim_below(&w->rng, 3 * MS), kill_qp, q,
+			sim_at(w, w->now + sim_below(&w->rng, 3 * MS), kind_kill_qp, q,
 			       sim_below(&w->rng, 3));
 	}
 	if (dereg)

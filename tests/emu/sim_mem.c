@@ -12,7 +12,8 @@
  * the failure that a page-table cache exists to prevent. Pages are invalidated by
  * program, inside populate (the race that mmu_interval_read_retry() detects), inside a
  * copy, and silently (as mprotect(2) and swap-out do: no event, only a fault of the
- * guarded copy).
+ * guarded copy). Some faults are not resolved on the spot: somebody must be waited for, a
+ * while or for ever, and they end in any order.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -386,6 +387,89 @@ static int os_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 	return 0;
 }
 
+/* Pages from never_from on are not to be had until sim_jobs_finish(). */
+static bool never(const struct sim_host *h, const struct sim_arena *ar, uint32_t page,
+		  bool write)
+{
+	uint8_t need = SIM_PG_READ_OK | (write ? SIM_PG_WRITE_OK : 0);
+
+	return h->never_from && page >= h->never_from && (ar->page[page] & need) != need;
+}
+
+static bool os_slow(void *arg, uintptr_t addr, size_t len, bool write, bool again)
+{
+	struct sim_host *h = arg;
+	uint32_t off;
+	struct sim_arena *ar = find_arena(h, addr, len, &off);
+
+	h->stuck = false;
+	if (ar != &h->arena[SIM_ONDEMAND] || !len)
+		return false;
+	for (uint32_t i = off / SIM_PAGE; i <= (off + len - 1) / SIM_PAGE; i++)
+		h->stuck |= never(h, ar, i, write);
+	return h->stuck || sim_chance(&h->w->rng, h->w->mem.slow / (again ? 4 : 1));
+}
+
+static bool take_job(struct sim_host *h, const struct odp_job *job)
+{
+	for (uint32_t i = 0; i < h->jobs; i++) {
+		if (h->job[i] != job)
+			continue;
+		h->job[i] = h->job[--h->jobs];
+		return true;
+	}
+	return false;
+}
+
+static void run_job(struct sim_world *w, void *arg, uint64_t val)
+{
+	struct sim_host *h = arg;
+	struct odp_job *job = (struct odp_job *)(uintptr_t)val;
+
+	if (!h->hca || !take_job(h, job))
+		return;
+	if (sim_tracing(w))
+		sim_trace(w, "h%u a page fault is over", h->id);
+	odp_job_run(job);
+	sim_host_work(h);
+}
+
+static int os_defer(void *arg, struct odp_job *job)
+{
+	struct sim_host *h = arg;
+	struct sim_world *w = h->w;
+
+	if (h->jobs == SIM_JOBS)
+		return -EAGAIN;
+	h->job[h->jobs++] = job;
+	if (!h->stuck)
+		sim_at(w, w->now + 1 + sim_below(&w->rng, (uint32_t)w->mem.fetch + 1),
+		       run_job, h, (uintptr_t)job);
+	return 0;
+}
+
+static bool os_cancel(void *arg, struct odp_job *job)
+{
+	return take_job(arg, job);
+}
+
+static int os_fetch(void *arg, uintptr_t addr, size_t len, bool write,
+		    _Atomic bool *cancelled)
+{
+	return *cancelled ? -ECANCELED : os_populate(arg, addr, len, write);
+}
+
+void sim_jobs_finish(struct sim_host *h)
+{
+	h->never_from = 0;
+	while (h->jobs) {
+		struct odp_job *job = h->job[sim_below(&h->w->rng, h->jobs)];
+
+		take_job(h, job);
+		odp_job_run(job);
+	}
+}
+
 /* Watching is idempotent; @on: begin or end it for a range of pages */
 static void watch_pages(struct sim_host *h, uintptr_t addr, size_t len, bool on)
 {
@@ -426,6 +510,10 @@ const struct odp_os sim_os = {
     .fetch_add = os_fetch_add,
     .store64 = os_store64,
     .resident = os_resident,
+    .slow = os_slow,
+    .defer = os_defer,
+    .cancel = os_cancel,
+    .fetch = os_fetch,
     .watch = os_watch,
     .unwatch = os_unwatch,
 };

@@ -526,11 +526,26 @@ static bool push_all(struct sim_host *h)
 	return any;
 }
 
+/* A fault is over: the HCA is to look, soon. */
+static void told(void *arg)
+{
+	struct sim_host *h = arg;
+
+	if (h->told || !h->hca)
+		return;
+	h->told = true;
+	sim_at(h->w, h->w->now, rest, h, 0);
+}
+
 void sim_host_work(struct sim_host *h)
 {
 	struct sim_world *w = h->w;
+	struct odp_waiter *waiter;
 
 	emu_hca_set_time(h->hca, w->now);
+	h->told = false;
+	while ((waiter = odp_resolved(h->dom)))
+		emu_fault_resolved(waiter);
 	for (uint32_t i = 0; !w->failed; i++) {
 		bool more = emu_hca_run(h->hca);
 
@@ -648,6 +663,7 @@ static int host_create(struct sim_world *w, struct sim_host *h)
 		err = odp_domain_create(&w->odp, &sim_os, h, &h->dom);
 	if (err)
 		return err;
+	odp_domain_tell(h->dom, told, h);
 	cfg.odp = h->dom;
 	err = emu_hca_create(&cfg, &sim_emu_ops, h, &h->hca);
 	if (err)
@@ -756,6 +772,7 @@ void sim_hosts_destroy(struct sim_world *w)
 			continue;
 		check_odp_counters(h);
 		check_hw_counters(h);
+		sim_jobs_finish(h);
 		emu_hca_destroy(h->hca);
 		odp_prefetch_drain(h->dom);
 		odp_domain_destroy(h->dom);
