@@ -256,6 +256,38 @@ START_TEST(a_qp_allows_what_its_rights_say)
 }
 END_TEST
 
+static uint32_t naks, nak_psn;
+
+static int count_naks(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		      uint32_t len)
+{
+	if (from == &env.b && h->syndrome == (ROCE_AETH_NAK | ROCE_NAK_PSN)) {
+		naks++;
+		nak_psn = h->psn;
+	}
+	return 1;
+}
+
+/* Of three packets the last two come first and are dropped; progress puts off the late NAK */
+START_TEST(a_late_nak_waits_while_there_is_progress)
+{
+	env_connect((struct env_qp){.psn = PSN});
+	env.filter = count_naks;
+	naks = 0;
+	env_run(0);
+	hand_over(ROCE_WRITE_ONLY, 1, 8);
+	hand_over(ROCE_WRITE_ONLY, 2, 8);
+	hand_over(ROCE_WRITE_ONLY, 0, 8);
+	env_run(200 * US);
+	hand_over(ROCE_WRITE_ONLY, 1, 8);
+	env_run(100 * US);
+	ck_assert_uint_eq(naks, 0);
+	env_run(200 * US);
+	ck_assert_uint_eq(naks, 1);
+	ck_assert_uint_eq(nak_psn, roce_psn_add(PSN, 2));
+}
+END_TEST
+
 static uint32_t psns[8], n_psns;
 
 static int note_psn(struct side *from, const struct roce_hdr *h, uint8_t *data,
@@ -314,6 +346,7 @@ int main(void)
 	tcase_add_test(states, without_a_timeout_nothing_is_sent_again);
 	tcase_add_test(states, a_local_invalidate_waits_for_what_was_sent_before);
 	tcase_add_loop_test(states, a_qp_allows_what_its_rights_say, 0, 9);
+	tcase_add_test(states, a_late_nak_waits_while_there_is_progress);
 	tcase_add_test(states, psns_of_what_was_not_sent_are_used_again);
 	suite_add_tcase(s, states);
 	return check_main(s);
