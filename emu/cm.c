@@ -120,11 +120,6 @@ void emu_cm_set_time(struct emu_cm *cm, uint64_t now)
 		cm->now = now;
 }
 
-uint32_t emu_cm_count(const struct emu_cm *cm)
-{
-	return cm->count;
-}
-
 void emu_cm_for_each(struct emu_cm *cm, void (*fn)(void *arg, struct emu_cm_conn *c),
 		     void *arg)
 {
@@ -139,11 +134,6 @@ void emu_cm_for_each(struct emu_cm *cm, void (*fn)(void *arg, struct emu_cm_conn
 void emu_cm_set_cookie(struct emu_cm_conn *c, void *cookie)
 {
 	c->cookie = cookie;
-}
-
-enum emu_cm_state emu_cm_state(const struct emu_cm_conn *c)
-{
-	return c->state;
 }
 
 enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c)
@@ -488,7 +478,7 @@ int emu_cm_rtu(struct emu_cm_conn *c)
 int emu_cm_reject(struct emu_cm_conn *c, enum cm_rej_reason reason, const void *priv,
 		  uint32_t priv_len)
 {
-	enum cm_answered what;
+	enum cm_answered what = CM_ANSWERED_OTHER;
 
 	if (priv_len > CM_PRIV_REJ)
 		return -EINVAL;
@@ -505,9 +495,15 @@ int emu_cm_reject(struct emu_cm_conn *c, enum cm_rej_reason reason, const void *
 	case EMU_CM_MRA_REQ_RCVD:
 	case EMU_CM_REP_SENT:
 	case EMU_CM_MRA_REP_RCVD:
-		what = CM_ANSWERED_OTHER;
 		break;
-	default:
+	case EMU_CM_IDLE:
+	case EMU_CM_ESTABLISHED:
+	case EMU_CM_DREQ_SENT:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_ANSWERED:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
 		return -EINVAL;
 	}
 	send_rej(c, what, reason, priv, priv_len);
@@ -525,9 +521,23 @@ int emu_cm_disconnect(struct emu_cm_conn *c)
 	case EMU_CM_DREQ_RCVD:
 		cm_send_drep(c);
 		return 0;
-	default:
-		return -EINVAL;
+	case EMU_CM_IDLE:
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+	case EMU_CM_MRA_REP_RCVD:
+	case EMU_CM_DREQ_SENT:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_ANSWERED:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
+		break;
 	}
+	return -EINVAL;
 }
 
 int emu_cm_established(struct emu_cm_conn *c)
@@ -608,9 +618,13 @@ static bool last_words(const struct emu_cm_conn *c, struct cm_msg *m)
 	case EMU_CM_SIDR_REQ_RCVD:
 		*m = sidr_rep(c, CM_SIDR_REJECT);
 		return true;
-	default:
-		return false;
+	case EMU_CM_IDLE:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_ANSWERED:
+	case EMU_CM_SIDR_REQ_SENT:
+		break;
 	}
+	return false;
 }
 
 bool emu_cm_farewell(const struct emu_cm_conn *c, struct net_path *path,
@@ -668,7 +682,10 @@ void emu_cm_release(struct emu_cm_conn *c)
 		if (c->deadline == EMU_CM_NO_DEADLINE)
 			cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
 		break;
-	default:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
 		emu_cm_reject(c, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	}
@@ -714,7 +731,18 @@ static void no_answer(struct emu_cm_conn *c)
 	case EMU_CM_SIDR_REQ_SENT:
 		type = EMU_CM_EV_SIDR_ERROR;
 		break;
-	default:
+	case EMU_CM_IDLE:
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+	case EMU_CM_ESTABLISHED:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_ANSWERED:
+	case EMU_CM_SIDR_REQ_RCVD:
 		break;
 	}
 	cm_emit(c, type, NULL);
@@ -778,7 +806,17 @@ static void due(struct emu_cm_conn *c)
 		cm_set_state(c, EMU_CM_REP_SENT);
 		repeat(c);
 		break;
-	default:
+	case EMU_CM_IDLE:
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+	case EMU_CM_DREQ_SENT:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
 		repeat(c);
 		break;
 	}

@@ -37,6 +37,7 @@ static inline uint32_t emu_cm_slot_of(uint32_t comm_id)
 /*
  * States. Names are those of IBTA 12.9.5 (active side) and 12.9.6 (passive), "MRA_x_SENT"
  * and "MRA_x_RCVD" mean that an MRA was sent or received for x.
+ * The order matters: from REQ_SENT to ESTABLISHED a QP may be taken to INIT.
  */
 enum emu_cm_state {
 	EMU_CM_IDLE,
@@ -126,8 +127,6 @@ void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
 	       const struct net_path *path, const uint8_t *mad, uint32_t len);
 /* Fire the timers that are due. The next deadline. */
 uint64_t emu_cm_run(struct emu_cm *cm);
-/* Connections that exist, also those that only wait out their time */
-uint32_t emu_cm_count(const struct emu_cm *cm);
 
 /*
  * struct emu_cm_req - a request for a connection
@@ -201,7 +200,6 @@ int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32
 void emu_cm_release(struct emu_cm_conn *c);
 
 void emu_cm_set_cookie(struct emu_cm_conn *c, void *cookie);
-enum emu_cm_state emu_cm_state(const struct emu_cm_conn *c);
 /* What the REQ of a passive connection asked for */
 enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c);
 /*

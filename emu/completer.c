@@ -94,7 +94,8 @@ static void send_queue_failed(struct emu_qp *qp)
 	}
 }
 
-void comp_fail(struct tr_qp *t, enum ibv_wc_status status)
+/* Complete the oldest WQE with an error: the QP fails. */
+static void fail_head(struct tr_qp *t, enum ibv_wc_status status)
 {
 	if (t->req.head == t->req.tail)
 		return;
@@ -121,7 +122,7 @@ void comp_retire(struct tr_qp *t)
 	while (req->head != req->tail) {
 		w = req_wqe(req, req->head);
 		if (w->state == WQE_FAILED) {
-			comp_fail(t, w->status);
+			fail_head(t, w->status);
 			return;
 		}
 		if (wqe_local(w) ? w->state != WQE_DONE
@@ -251,7 +252,7 @@ static void retry(struct tr_qp *t)
 	if (!req->retry_left) {
 		hca->counter[EMU_CNT_RETRY_EXCEEDED]++;
 		tell_no_answer(t);
-		comp_fail(t, IBV_WC_RETRY_EXC_ERR);
+		fail_head(t, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
 	req->retry_left--;
@@ -348,7 +349,7 @@ static void rnr_nak(struct tr_qp *t, uint8_t timer)
 		if (!req->rnr_left) {
 			hca->counter[EMU_CNT_RNR_RETRY_EXCEEDED]++;
 			tell_not_ready(t, wqe_at_una(req));
-			comp_fail(t, IBV_WC_RNR_RETRY_EXC_ERR);
+			fail_head(t, IBV_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
 		req->rnr_left--;
@@ -371,7 +372,7 @@ static void nak(struct tr_qp *t, uint8_t code)
 			retry(t);
 		return;
 	}
-	comp_fail(t, code < sizeof(status) ? status[code] : IBV_WC_BAD_RESP_ERR);
+	fail_head(t, code < sizeof(status) ? status[code] : IBV_WC_BAD_RESP_ERR);
 }
 
 static void acknowledge(struct tr_qp *t, const struct roce_hdr *h, struct tr_wqe *w)
@@ -470,7 +471,7 @@ static void read_response(struct tr_qp *t, const struct roce_hdr *h, uint32_t in
 	    last != !!(info & ROCE_F_LAST) ||
 	    ((info & ROCE_F_AETH) &&
 	     (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK)) {
-		comp_fail(t, IBV_WC_BAD_RESP_ERR);
+		fail_head(t, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
 	if (place(t, w, data, len, w->length - pos - len))
@@ -483,7 +484,7 @@ static void atomic_response(struct tr_qp *t, const struct roce_hdr *h, struct tr
 
 	if (w->kind != WQE_ATOMIC ||
 	    (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK) {
-		comp_fail(t, IBV_WC_BAD_RESP_ERR);
+		fail_head(t, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
 	if (place(t, w, (const uint8_t *)&orig, sizeof(orig), 0))

@@ -159,7 +159,6 @@ int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip
 /* Destroy functions return -EBUSY while something uses the object, as the kernel does. */
 int emu_pd_create(struct emu_hca *hca, struct emu_pd **out);
 int emu_pd_destroy(struct emu_pd *pd);
-uint32_t emu_pd_num(const struct emu_pd *pd);
 
 /*
  * emu_mr_reg - -EINVAL: access flags that contradict, length 0, start and iova that differ within

@@ -30,8 +30,3 @@ int emu_pd_destroy(struct emu_pd *pd)
 	free(pd);
 	return 0;
 }
-
-uint32_t emu_pd_num(const struct emu_pd *pd)
-{
-	return pd->num;
-}

@@ -354,8 +354,6 @@ void comp_rx(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
 	     const uint8_t *payload, uint32_t len);
 /* Complete WQEs from the head on that have nothing outstanding. */
 void comp_retire(struct tr_qp *t);
-/* Complete the oldest WQE with an error: the QP fails. */
-void comp_fail(struct tr_qp *t, enum ibv_wc_status status);
 void comp_flush(struct tr_qp *t);
 void comp_timeout(struct tr_timer *timer);
 

@@ -193,12 +193,3 @@ uint32_t icrc_linux_flush(uint32_t icrc, const uint8_t *data, uint32_t len)
 {
 	return crc(icrc, data, len);
 }
-
-bool icrc_check(const struct net_path *path, const uint8_t *data, uint32_t len)
-{
-	uint32_t diff = icrc_compute(path, 0, data, len) ^ icrc_load(data + len);
-
-	if (!diff)
-		return true;
-	return net_ip_is_v4(&path->dst) && icrc_find_id(diff, icrc_id_factor(len)) >= 0;
-}

@@ -25,14 +25,6 @@ uint32_t icrc_compute(const struct net_path *path, uint16_t ip_id, const uint8_t
 		      uint32_t len);
 
 /*
- * icrc_check - is the ICRC in the 4 bytes behind @data + @len right?
- *
- * For IPv4 the identification cannot be seen through a UDP socket, so true means that
- * some identification makes it right (wrong packets pass with 2^-16); see icrc.c.
- */
-bool icrc_check(const struct net_path *path, const uint8_t *data, uint32_t len);
-
-/*
  * The same in steps, for many packets that differ only behind the UDP header.
  */
 

@@ -429,16 +429,6 @@ int net_port_qpn_lease(struct net_port *p, uint32_t *base, uint32_t *count)
 	return 0;
 }
 
-const char *net_port_backend(const struct net_port *p)
-{
-	return p->be_ops->name;
-}
-
-unsigned int net_port_slot(const struct net_port *p)
-{
-	return p->slot;
-}
-
 void net_port_set_gsi_router(struct net_port *p, net_gsi_router fn, void *arg)
 {
 	p->gsi = fn;

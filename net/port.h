@@ -80,8 +80,6 @@ void net_port_close(struct net_port *port);
  * shortening the file (SIGBUS)
  */
 void *net_port_table(const struct net_port *port, size_t *len);
-/* The backend in use: what was asked for, or "socket" where the kernel denies it */
-const char *net_port_backend(const struct net_port *port);
 
 /*
  * net_port_abandon - the child's side of a fork: let go of everything without undoing
@@ -105,9 +103,6 @@ void net_port_del_ip(struct net_port *port, const struct net_ip *ip);
  * 0 with *@base and *@count, or -EAGAIN when all are leased.
  */
 int net_port_qpn_lease(struct net_port *port, uint32_t *base, uint32_t *count);
-
-/* The slot that the first lease of this process is made of (see process_table.h) */
-unsigned int net_port_slot(const struct net_port *port);
 
 /*
  * net_port_mcast - a first QP joined (the last left) @group on the device over @ifname.

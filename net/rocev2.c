@@ -36,8 +36,8 @@ enum {
 	F_RWR = ROCE_F_RWR,
 	F_REQ = ROCE_F_VALID | ROCE_F_REQ,
 	F_RESP = ROCE_F_VALID | ROCE_F_RESP,
-	F_SEND = F_REQ | ROCE_F_SEND | ROCE_F_PAYLOAD,
-	F_WRITE = F_REQ | ROCE_F_WRITE | ROCE_F_PAYLOAD,
+	F_SEND = F_REQ | ROCE_F_SEND | ROCE_F_PAYLOAD | ROCE_F_ACKED,
+	F_WRITE = F_REQ | ROCE_F_WRITE | ROCE_F_PAYLOAD | ROCE_F_ACKED,
 	F_READ = F_REQ | ROCE_F_READ,
 	F_READ_RESP = F_RESP | ROCE_F_READ | ROCE_F_PAYLOAD,
 	F_RESERVED = F_REQ | F_ONLY | ROCE_F_PAYLOAD,
@@ -109,19 +109,20 @@ enum {
 	 LEN_IF(flags, ROCE_F_ATOMIC_ACK_ETH, ATOMIC_ACK_LEN) +                          \
 	 LEN_IF(flags, ROCE_F_IETH, IETH_LEN))
 
-#define ENTRY(T, op, flags)                                                              \
-	[ROCE_##T | ROCE_##op] = {#T "_" #op, (flags) | EXTRA_##T(flags),                \
-				  HDR_LEN((flags) | EXTRA_##T(flags))},
+#define INFO(flags)                                                                      \
+	{                                                                                \
+		(flags), HDR_LEN(flags)                                                  \
+	}
 
-#define RESERVED(T, op)                                                                  \
-	[ROCE_##T | (op)] = {#T "_reserved_" #op, F_RESERVED, ROCE_BTH_LEN},
+#define ENTRY(T, op, flags) [ROCE_##T | ROCE_##op] = INFO((flags) | EXTRA_##T(flags)),
+
+#define RESERVED(T, op) [ROCE_##T | (op)] = {F_RESERVED, ROCE_BTH_LEN},
 
 static const struct {
-	const char *name;
 	uint32_t flags;
 	uint32_t hdr_len;
 } opcode_table[256] = {
-    [CNP_OPCODE] = {"CNP", ROCE_F_VALID | ROCE_F_PAYLOAD | F_ONLY, ROCE_BTH_LEN},
+    [CNP_OPCODE] = {ROCE_F_VALID | ROCE_F_PAYLOAD | F_ONLY, ROCE_BTH_LEN},
     CONNECTED_OPS(ENTRY, RC) RELIABLE_OPS(ENTRY, RC) CONNECTED_OPS(ENTRY, UC)
 	UD_OPS(ENTRY, UD) CONNECTED_OPS(ENTRY, XRC) RELIABLE_OPS(ENTRY, XRC)
 	    RESERVED_OPS(RESERVED, RC) RESERVED_OPS(RESERVED, XRC)};
@@ -131,11 +132,6 @@ uint32_t roce_opcode_info(uint8_t opcode, uint32_t *hdr_len)
 	if (hdr_len)
 		*hdr_len = opcode_table[opcode].hdr_len;
 	return opcode_table[opcode].flags;
-}
-
-const char *roce_opcode_name(uint8_t opcode)
-{
-	return opcode_table[opcode].name ? opcode_table[opcode].name : "?";
 }
 
 /*

@@ -91,7 +91,8 @@ enum roce_opcode_flags {
 	ROCE_F_WRITE = 1 << 17,
 	ROCE_F_READ = 1 << 18,
 	ROCE_F_ATOMIC = 1 << 19,
-	ROCE_F_RWR = 1 << 20, /* takes a new receive WQE at the responder */
+	ROCE_F_RWR = 1 << 20,	/* takes a new receive WQE at the responder */
+	ROCE_F_ACKED = 1 << 21, /* an ACK answers it; other requests have responses */
 };
 /*
  * ATOMIC_WRITE has ATOMIC, RETH and PAYLOAD, FLUSH only FETH and RETH; neither has WRITE.
@@ -109,9 +110,6 @@ static inline bool roce_is_flush(uint8_t opcode)
  * *@hdr_len (if not NULL) the bytes of BTH and extended headers together
  */
 uint32_t roce_opcode_info(uint8_t opcode, uint32_t *hdr_len);
-
-/* roce_opcode_name - e.g. "RC_SEND_ONLY", or "?" */
-const char *roce_opcode_name(uint8_t opcode);
 
 /*
  * struct roce_hdr - all the headers of one packet, host order; which extended

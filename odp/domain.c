@@ -389,15 +389,6 @@ void odp_domain_caps(struct odp_domain *dom, struct odp_caps *out)
 		os_linux_caps(dom->linux_os, out);
 }
 
-void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
-			  uint64_t latency)
-{
-	dom_lock(dom);
-	dom->cfg.model = model;
-	dom->cfg.latency = latency;
-	dom_unlock(dom);
-}
-
 static bool needs_care(const struct odp_domain *dom)
 {
 	return evict_on(&dom->evict) || dom->script;
@@ -482,24 +473,6 @@ static void show_gone(struct odp_domain *dom)
 
 	for (size_t i = 0; dom->cfg.recorder && i < ODP_N_COUNTERS; i++)
 		dom->cfg.recorder->hdr->gone[i] = from[i];
-}
-
-void odp_domain_reset_counters(struct odp_domain *dom)
-{
-	struct trace_object *unused[ODP_RETIRED];
-
-	dom_settle(dom);
-	dom_lock(dom);
-	memset(&dom->total, 0, sizeof(dom->total));
-	memcpy(unused, dom->retired_seen, sizeof(unused));
-	memset(dom->retired_seen, 0, sizeof(dom->retired_seen));
-	dom->n_retired = 0;
-	show_gone(dom);
-	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next)
-		counters_zero(mr);
-	dom_unlock(dom);
-	for (size_t i = 0; i < ODP_RETIRED; i++)
-		recorder_object_free(dom->cfg.recorder, unused[i]);
 }
 
 /* --- the registry ----------------------------------------------------------------- */

@@ -78,30 +78,26 @@ struct odp_os {
 };
 
 /*
- * How a fault is served (see docs/odp.md). All but SYNC without latency answer -EAGAIN
- * until the fault is resolved; what the transport does meanwhile is its part of the
- * model.
+ * How a fault is served: X(ID, name, what it is). All but SYNC without latency answer -EAGAIN
+ * until the fault is resolved; what the transport does meanwhile is its part of the model
+ * (resp_defer() and no_place() in emu/). Longer in docs/odp.md.
  */
 #define ODP_FAULT_MODEL_LIST(X)                                                          \
-	/* resolved at once; with a latency the transport waits silently */              \
-	X(SYNC, "sync")                                                                  \
-	/* the responder answers RNR NAK, the requester waits */                         \
-	X(RNR, "rnr")                                                                    \
-	/* the responder drops the packet */                                             \
-	X(DROP, "drop")                                                                  \
-	/* as DROP, and requests of that QP that come meanwhile are lost too */          \
-	X(DAMMING, "damming")                                                            \
-	/* the requester re-sends, over and over, until it is resolved */                \
-	X(FLOOD, "flood")
+	X(SYNC, "sync", "at once, nobody notices but for the time")                      \
+	X(RNR, "rnr", "the responder answers RNR NAK meanwhile, the requester waits")    \
+	X(DROP, "drop", "the responder drops the packet")                                \
+	X(DAMMING, "damming",                                                            \
+	  "as DROP, and what else comes on that QP meanwhile is lost, too")              \
+	X(FLOOD, "flood", "the requester re-sends over and over until it is resolved")
 
 /* The numbers are also those of enum urxe_fault_model: new ones come at the end. */
-#define ODP_FAULT_MODEL_ID(id, name) ODP_FAULT_##id,
+#define ODP_FAULT_MODEL_ID(id, name, what) ODP_FAULT_##id,
 enum odp_fault_model { ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_ID) };
-#define ODP_FAULT_MODEL_ONE(id, name) +1
+#define ODP_FAULT_MODEL_ONE(id, name, what) +1
 enum { ODP_FAULT_MODELS = ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_ONE) };
 /* All names, for messages: "sync, rnr, ..." */
-#define ODP_FAULT_MODEL_COMMA(id, name) ", " name
-#define ODP_FAULT_MODEL_NAMES		(&(ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_COMMA))[2])
+#define ODP_FAULT_MODEL_COMMA(id, name, what) ", " name
+#define ODP_FAULT_MODEL_NAMES		      (&(ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_COMMA))[2])
 /* As in the list; "?" for what is none */
 const char *odp_model_name(enum odp_fault_model model);
 /* 0 or -EINVAL */
@@ -234,9 +230,6 @@ void odp_mr_quiesce(struct odp_mr *mr);
 void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name);
 /* Faults of this MR from now on; those that are pending keep their time. */
 void odp_mr_set_model(struct odp_mr *mr, enum odp_fault_model model, uint64_t latency);
-/* MRs made from now on */
-void odp_domain_set_model(struct odp_domain *dom, enum odp_fault_model model,
-			  uint64_t latency);
 
 /*
  * odp_domain_set_script - scripted faults of all MRs from now on, see odp_script_check(); all
@@ -413,8 +406,6 @@ struct odp_counters {
 void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out);
 void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out);
 void odp_mr_reset_counters(struct odp_mr *mr);
-/* All live MRs, the totals, and what is kept of MRs that are gone */
-void odp_domain_reset_counters(struct odp_domain *dom);
 
 /*
  * struct odp_mr_info - what stats show of an MR

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_OF(id, name) [ODP_FAULT_##id] = name,
+#define NAME_OF(id, name, what) [ODP_FAULT_##id] = name,
 static const char *const model_names[ODP_FAULT_MODELS] = {ODP_FAULT_MODEL_LIST(NAME_OF)};
 
 const char *odp_model_name(enum odp_fault_model model)

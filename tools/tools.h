@@ -54,8 +54,6 @@ struct session {
 int session_create(struct session *s);
 /* session_remove - false: there is something in it that is not the session's; it stays */
 bool session_remove(const struct session *s);
-/* session_check - is the open directory @dir, called @name, a session of its owner? */
-bool session_check(int dir, const char *name);
 /* session_parents - directories that a session may be in; some may be NULL */
 #define SESSION_PARENTS 3
 const char *const *session_parents(void);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/cm.h"
+#include "emu/cm_conn.h"
 #include "tests/check_main.h"
 
 #define MS	  1000000u
@@ -111,7 +111,7 @@ static void reply(struct peer *p, struct emu_cm_conn *c)
 
 static void act(struct peer *p, struct emu_cm_conn *c)
 {
-	bool sidr = emu_cm_state(c) == EMU_CM_SIDR_REQ_RCVD;
+	bool sidr = c->state == EMU_CM_SIDR_REQ_RCVD;
 
 	switch (p->answer) {
 	case ACCEPT:
@@ -288,14 +288,14 @@ static void live(struct world *w, unsigned int ms)
 		for (i = 0; i < w->peer[1].n_conn; i++) {
 			struct emu_cm_conn *c = w->peer[1].conn[i];
 
-			if (c && (emu_cm_state(c) == EMU_CM_MRA_REQ_SENT ||
-				  emu_cm_state(c) == EMU_CM_SIDR_REQ_RCVD))
+			if (c && (c->state == EMU_CM_MRA_REQ_SENT ||
+				  c->state == EMU_CM_SIDR_REQ_RCVD))
 				act(&w->peer[1], c);
 		}
 		for (i = 0; i < w->peer[0].n_conn; i++) {
 			struct emu_cm_conn *c = w->peer[0].conn[i];
 
-			if (c && emu_cm_state(c) == EMU_CM_MRA_REP_SENT)
+			if (c && c->state == EMU_CM_MRA_REP_SENT)
 				ck_assert_int_eq(emu_cm_rtu(c), 0);
 		}
 	}
@@ -345,8 +345,8 @@ static void release_all(struct world *w)
 			emu_cm_release(w->peer[p].conn[--w->peer[p].n_conn]);
 	}
 	world_run(w, 0);
-	ck_assert_uint_eq(emu_cm_count(w->peer[0].cm), 0);
-	ck_assert_uint_eq(emu_cm_count(w->peer[1].cm), 0);
+	ck_assert_uint_eq(w->peer[0].cm->count, 0);
+	ck_assert_uint_eq(w->peer[1].cm->count, 0);
 }
 
 /* --- without trouble -------------------------------------------------------------- */
@@ -357,7 +357,7 @@ START_TEST(connect_and_disconnect)
 	struct emu_cm_conn *c = start(w, 0x111);
 
 	live(w, 100);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 	ck_assert_uint_eq(w->peer[1].established, 1);
 	ck_assert_uint_eq(w->peer[0].reps, 1);
 	ck_assert_uint_eq(w->sent[CM_REQ], 1);
@@ -440,7 +440,7 @@ START_TEST(refused)
 		live(w, 100);
 		ck_assert_uint_eq(w->peer[0].rejects, 1);
 		ck_assert_uint_eq(w->peer[0].last_reason, cases[i].reason);
-		ck_assert_int_eq(emu_cm_state(c), EMU_CM_IDLE);
+		ck_assert_int_eq(c->state, EMU_CM_IDLE);
 		ck_assert_int_eq(emu_cm_disconnect(c), -EINVAL);
 		release_all(w);
 		world_free(w);
@@ -488,14 +488,14 @@ START_TEST(private_data_too_long)
 	ck_assert_int_eq(emu_cm_connect(p->cm, &p->port, p, &r, &c), -EINVAL);
 	r.priv_len = CM_PRIV_SIDR_REQ + 1;
 	ck_assert_int_eq(emu_cm_sidr_ask(p->cm, &p->port, p, &r, &c), -EINVAL);
-	ck_assert_uint_eq(emu_cm_count(p->cm), 0);
+	ck_assert_uint_eq(p->cm->count, 0);
 	w->peer[1].answer = WAIT;
 	start(w, 1);
 	live(w, 10);
 	c = w->peer[1].conn[0];
 	ck_assert_int_eq(emu_cm_reply(c, &rep), -EINVAL);
 	ck_assert_int_eq(emu_cm_reject(c, CM_REJ_CONSUMER, w, CM_PRIV_REJ + 1), -EINVAL);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_MRA_REQ_SENT);
+	ck_assert_int_eq(c->state, EMU_CM_MRA_REQ_SENT);
 	release_all(w);
 	world_free(w);
 }
@@ -543,10 +543,10 @@ START_TEST(full_backlog_is_tried_again)
 	w->peer[1].answer = BUSY;
 	c = start(w, 0x111);
 	live(w, 1000);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_REQ_SENT);
+	ck_assert_int_eq(c->state, EMU_CM_REQ_SENT);
 	w->peer[1].answer = ACCEPT;
 	live(w, 2000);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 	release_all(w);
 	world_free(w);
 }
@@ -560,7 +560,7 @@ START_TEST(slow_owner_sends_mra)
 	w->peer[1].answer = WAIT;
 	c = start(w, 0x111);
 	live(w, 30000);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_MRA_REQ_RCVD);
+	ck_assert_int_eq(c->state, EMU_CM_MRA_REQ_RCVD);
 	ck_assert_uint_eq(w->sent[CM_REQ], 2);
 	ck_assert_uint_eq(w->peer[1].requests, 1);
 	/* A REJ that is lost must not cost a minute. */
@@ -630,7 +630,7 @@ START_TEST(somebody_else_says_farewell)
 	/* The process is dead; its last message goes to the peer all the same. */
 	emu_cm_rx(b->cm, &b->port, &path, mad, CM_MAD_LEN);
 	ck_assert_uint_eq(b->disconnects, 1);
-	ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_DREQ_RCVD);
+	ck_assert_int_eq(b->conn[0]->state, EMU_CM_DREQ_RCVD);
 	/* And if nothing comes but it is known that the process is gone: */
 	emu_cm_peer_gone(c);
 	ck_assert_uint_eq(a->disconnects, 1);
@@ -681,7 +681,7 @@ START_TEST(farewell_in_each_state)
 		live(w, 100);
 		ck_assert_int_eq(emu_cm_disconnect(a->conn[0]), 0);
 		live(w, 20);
-		ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_DREQ_RCVD);
+		ck_assert_int_eq(b->conn[0]->state, EMU_CM_DREQ_RCVD);
 		farewell_of(b, a);
 		ck_assert_uint_eq(a->disconnects, 1);
 		break;
@@ -737,7 +737,7 @@ START_TEST(peer_dies_before_it_is_established)
 	w->drop_attr = CM_REP;
 	w->drop_count = 1;
 	live(w, 20);
-	ck_assert_int_eq(emu_cm_state(b->conn[0]), EMU_CM_REP_SENT);
+	ck_assert_int_eq(b->conn[0]->state, EMU_CM_REP_SENT);
 	emu_cm_peer_gone(b->conn[0]);
 	ck_assert_uint_eq(b->rejects, 1);
 	ck_assert_uint_eq(b->last_reason, CM_REJ_CONSUMER);
@@ -777,7 +777,7 @@ START_TEST(fresh_connection_is_not_stale)
 		struct emu_cm_conn *c = start(w, 0x111);
 
 		live(w, 20);
-		ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+		ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 		emu_cm_disconnect(c);
 		live(w, 10);
 	}
@@ -841,7 +841,7 @@ START_TEST(random_messages)
 			  rnd(w, 8) ? 256 : rnd(w, 256));
 		w->n_flight = 0;
 	}
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 	ck_assert_uint_eq(w->peer[1].disconnects, 0);
 	release_all(w);
 	world_free(w);
@@ -865,7 +865,7 @@ START_TEST(agreement_under_loss)
 		start(w, 0x100 + i);
 	live(w, 200000);
 	for (i = 0; i < n; i++)
-		up += emu_cm_state(a->conn[i]) == EMU_CM_ESTABLISHED;
+		up += a->conn[i]->state == EMU_CM_ESTABLISHED;
 	ck_assert_uint_eq(up, n);
 	ck_assert_uint_eq(a->reps, n);
 	ck_assert_uint_eq(b->requests, n);
@@ -922,8 +922,8 @@ START_TEST(ten_thousand_connections)
 	}
 	ck_assert_uint_eq(a->rejects, 0);
 	/* Only those in TIMEWAIT (half a second) are left. */
-	ck_assert_uint_lt(emu_cm_count(a->cm), 50);
-	ck_assert_uint_lt(emu_cm_count(b->cm), 50);
+	ck_assert_uint_lt(a->cm->count, 50);
+	ck_assert_uint_lt(b->cm->count, 50);
 	release_all(w);
 	world_free(w);
 }

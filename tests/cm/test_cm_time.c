@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/cm.h"
 #include "emu/cm_conn.h"
 #include "emu/cm_mad.h"
 #include "tests/check_main.h"
@@ -157,7 +156,7 @@ static struct emu_cm_conn *connected(void)
 
 	hear(rep());
 	ck_assert_int_eq(emu_cm_rtu(c), 0);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 	pass(10 * MS);
 	return c;
 }
@@ -210,9 +209,9 @@ START_TEST(a_req_is_repeated_ever_more_slowly_and_given_up_in_time)
 	expect_back_off(0, CM_REQ, BASE, TRIES * BASE);
 	pass(1);
 	ck_assert_int_eq(events[EMU_CM_EV_REQ_ERROR], 1);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_IDLE);
+	ck_assert_int_eq(c->state, EMU_CM_IDLE);
 	emu_cm_release(c);
-	ck_assert_uint_eq(emu_cm_count(cm), 0);
+	ck_assert_uint_eq(cm->count, 0);
 }
 END_TEST
 
@@ -228,13 +227,13 @@ START_TEST(a_dreq_is_repeated_and_then_timewait_is_waited_out)
 	expect_back_off(first, CM_DREQ, BASE, TRIES * BASE);
 	pass(1);
 	ck_assert_int_eq(events[EMU_CM_EV_DREQ_ERROR], 1);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_TIMEWAIT);
+	ck_assert_int_eq(c->state, EMU_CM_TIMEWAIT);
 	pass(TIMEWAIT - 1);
 	ck_assert_int_eq(events[EMU_CM_EV_TIMEWAIT_EXIT], 0);
 	pass(1);
 	ck_assert_int_eq(events[EMU_CM_EV_TIMEWAIT_EXIT], 1);
 	emu_cm_release(c);
-	ck_assert_uint_eq(emu_cm_count(cm), 0);
+	ck_assert_uint_eq(cm->count, 0);
 }
 END_TEST
 
@@ -284,14 +283,14 @@ START_TEST(an_mra_stops_the_repetitions_for_the_time_that_it_asks_for)
 				  .service_timeout = 24};
 	pass(100 * MS);
 	hear(mra);
-	ck_assert_int_eq(emu_cm_state(c), _i ? EMU_CM_MRA_REQ_RCVD : EMU_CM_REQ_SENT);
+	ck_assert_int_eq(c->state, _i ? EMU_CM_MRA_REQ_RCVD : EMU_CM_REQ_SENT);
 	if (!_i)
 		return; /* it is about what was never sent */
 	pass(wait - 1);
 	ck_assert_uint_eq(sent, 1);
 	pass(1);
 	ck_assert_uint_eq(sent, 2);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_REQ_SENT);
+	ck_assert_int_eq(c->state, EMU_CM_REQ_SENT);
 	pass(BASE - 1);
 	ck_assert_uint_eq(sent, 2);
 	pass(1);
@@ -329,9 +328,9 @@ START_TEST(who_was_told_to_wait_gets_the_answer_thrice)
 	ck_assert_uint_eq(wire[4].m.tid, 42);
 	emu_cm_release(asked);
 	pass(5000 * MS - 1);
-	ck_assert_uint_eq(emu_cm_count(cm), 1);
+	ck_assert_uint_eq(cm->count, 1);
 	pass(1);
-	ck_assert_uint_eq(emu_cm_count(cm), 0);
+	ck_assert_uint_eq(cm->count, 0);
 }
 END_TEST
 
@@ -348,7 +347,7 @@ START_TEST(a_refusal_is_remembered_for_duplicates)
 	ck_assert_int_eq(wire[1].m.attr, CM_REJ);
 	ck_assert_uint_eq(wire[1].m.local_id, wire[0].m.local_id);
 	pass(1);
-	ck_assert_uint_eq(emu_cm_count(cm), 0);
+	ck_assert_uint_eq(cm->count, 0);
 }
 END_TEST
 
@@ -363,7 +362,7 @@ START_TEST(a_dreq_for_another_qp_is_not_ours)
 	hear(dreq(OUR_QPN + 1));
 	m.local_id++;
 	hear(m);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 	ck_assert_int_eq(events[EMU_CM_EV_DREQ], 0);
 	/* of the second nobody knows: it is told that it is over */
 	ck_assert_uint_eq(sent, before + 1);
@@ -389,7 +388,7 @@ START_TEST(a_dreq_is_a_transaction_of_its_own)
 	ck_assert_int_eq(emu_cm_rtu(asked), -EINVAL);
 	ck_assert_int_eq(emu_cm_reject(asked, CM_REJ_CONSUMER, NULL, 0), -EINVAL);
 	ck_assert_int_eq(emu_cm_disconnect(asked), -EINVAL);
-	ck_assert_int_eq(emu_cm_state(asked), EMU_CM_DREQ_SENT);
+	ck_assert_int_eq(asked->state, EMU_CM_DREQ_SENT);
 	ck_assert_uint_eq(sent, 2);
 }
 END_TEST
@@ -405,7 +404,7 @@ START_TEST(a_dreq_is_answered_again_while_timewait_lasts)
 	ck_assert_int_eq(events[EMU_CM_EV_DREQ], 1);
 	ck_assert_uint_eq(sent, before);
 	ck_assert_int_eq(emu_cm_disconnect(c), 0);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_TIMEWAIT);
+	ck_assert_int_eq(c->state, EMU_CM_TIMEWAIT);
 	pass(TIMEWAIT / 2);
 	m.tid = 1234;
 	hear(m);
@@ -431,7 +430,7 @@ START_TEST(dreqs_that_cross_end_it_once)
 	hear(dreq(OUR_QPN));
 	ck_assert_uint_eq(sent, before + 2);
 	ck_assert_int_eq(wire[before + 1].m.attr, CM_DREP);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_TIMEWAIT);
+	ck_assert_int_eq(c->state, EMU_CM_TIMEWAIT);
 	hear(about(CM_DREP));
 	ck_assert_int_eq(events[EMU_CM_EV_DREQ] + events[EMU_CM_EV_DREP], 1);
 	pass(TIMEWAIT);
@@ -446,15 +445,15 @@ START_TEST(a_drep_ends_only_what_a_dreq_began)
 	struct cm_msg m = about(CM_DREP);
 
 	hear(m);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_ESTABLISHED);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
 	ck_assert_int_eq(emu_cm_disconnect(c), 0);
 	m.local_id++;
 	hear(m);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_DREQ_SENT);
+	ck_assert_int_eq(c->state, EMU_CM_DREQ_SENT);
 	m.local_id--;
 	hear(m);
 	ck_assert_int_eq(events[EMU_CM_EV_DREP], 1);
-	ck_assert_int_eq(emu_cm_state(c), EMU_CM_TIMEWAIT);
+	ck_assert_int_eq(c->state, EMU_CM_TIMEWAIT);
 	hear(m);
 	ck_assert_int_eq(events[EMU_CM_EV_DREP], 1);
 }
@@ -545,7 +544,7 @@ START_TEST(a_req_for_a_transport_that_there_is_not_is_refused)
 	ck_assert_ptr_null(asked);
 	ck_assert_uint_eq(sent, 1);
 	ck_assert_int_eq(wire[0].m.rej.reason, CM_REJ_INVALID_TRANSPORT_TYPE);
-	ck_assert_uint_eq(emu_cm_count(cm), 0);
+	ck_assert_uint_eq(cm->count, 0);
 }
 END_TEST
 

@@ -266,10 +266,10 @@ START_TEST(pds)
 {
 	struct emu_pd *a = fake_pd(), *b = fake_pd();
 
-	ck_assert_uint_ne(emu_pd_num(a), emu_pd_num(b));
+	ck_assert_uint_ne(a->num, b->num);
 	emu_pd_destroy(a);
 	a = fake_pd();
-	ck_assert_uint_ne(emu_pd_num(a), emu_pd_num(b));
+	ck_assert_uint_ne(a->num, b->num);
 	emu_pd_destroy(a);
 	emu_pd_destroy(b);
 }

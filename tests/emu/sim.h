@@ -465,6 +465,8 @@ void sim_at(struct sim_world *w, uint64_t at,
 	    void (*fn)(struct sim_world *, void *, uint64_t), void *arg, uint64_t val);
 /* Let the host's HCA work now and its application poll */
 void sim_host_work(struct sim_host *h);
+/* The operation of a packet, for the trace */
+const char *sim_op_name(uint8_t opcode);
 void sim_trace(struct sim_world *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void sim_fail(struct sim_world *w, const char *fmt, ...)

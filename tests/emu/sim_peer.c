@@ -87,7 +87,7 @@ static void hand_over(struct sim_peer *p, struct forged *f)
 	if (sim_tracing(p->w))
 		sim_trace(p->w,
 			  "peer -> h%u  %s qp %#x psn %06x syndrome %02x %u bytes%s",
-			  h->id, roce_opcode_name(f->h.opcode), f->h.dqpn, f->h.psn,
+			  h->id, sim_op_name(f->h.opcode), f->h.dqpn, f->h.psn,
 			  f->h.syndrome, f->len, f->junk ? " (not from the peer)" : "");
 	h->arrived++;
 	emu_hca_rx(h->hca, &rx);
@@ -458,7 +458,7 @@ bool sim_peer_takes(struct sim_host *from, const uint8_t *data, uint32_t len)
 	info = roce_opcode_info(h.opcode, NULL);
 	if (sim_tracing(p->w))
 		sim_trace(p->w, "h%u -> peer  %s psn %06x syndrome %02x %u bytes",
-			  from->id, roce_opcode_name(h.opcode), h.psn, h.syndrome, plen);
+			  from->id, sim_op_name(h.opcode), h.psn, h.syndrome, plen);
 	peer_model_sent(p, &h, info, payload, plen);
 	if ((info & ROCE_F_REQ) && sim_chance(&p->w->rng, 700))
 		sim_at(p->w, p->w->now + sim_below(&p->w->rng, 40 * US), respond, p, 0);

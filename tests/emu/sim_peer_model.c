@@ -434,7 +434,7 @@ static void check_request(struct sim_peer *p, const struct roce_hdr *h, uint32_t
 	}
 	if (!same)
 		sim_fail(p->w, "q%u send %u: psn %06x is not of it (%s)", p->q->id, i,
-			 h->psn, roce_opcode_name(h->opcode));
+			 h->psn, sim_op_name(h->opcode));
 }
 
 static void request_sent(struct sim_peer *p, const struct roce_hdr *h)

@@ -120,7 +120,7 @@ static void check_message(struct sim_qp *q, struct sim_wire *wi, const struct ro
 
 	if (first == wi->msg)
 		sim_fail(q->host->w, "q%u sent %s at psn %06x %s a message", q->id,
-			 roce_opcode_name(h->opcode), h->psn,
+			 sim_op_name(h->opcode), h->psn,
 			 first ? "in the middle of" : "outside of");
 	wi->msg = !(flags & ROCE_F_LAST);
 }
@@ -134,7 +134,7 @@ static void check_lengths(struct sim_qp *q, const struct roce_hdr *h, uint32_t f
 		return;
 	if (whole ? len != q->mtu : len > q->mtu || (!len && !(flags & ROCE_F_FIRST)))
 		sim_fail(q->host->w, "q%u sent %s with %u bytes, path MTU %u", q->id,
-			 roce_opcode_name(h->opcode), len, q->mtu);
+			 sim_op_name(h->opcode), len, q->mtu);
 }
 
 /* The same PSN, the same packet; READs may be cut anew */
@@ -147,7 +147,7 @@ static void check_again(struct sim_qp *q, struct sim_wire *wi, const struct roce
 	    (s->opcode != h->opcode || s->hash != hash))
 		sim_fail(q->host->w,
 			 "q%u sent another packet under psn %06x than before (%s)", q->id,
-			 h->psn, roce_opcode_name(h->opcode));
+			 h->psn, sim_op_name(h->opcode));
 	*s = (struct sent){h->psn, wi->life, h->opcode, hash};
 }
 
@@ -161,7 +161,7 @@ static void check_dma_length(struct sim_qp *q, struct sim_wire *wi,
 		wi->resid = h->dma_len;
 	if (len > wi->resid || ((flags & ROCE_F_LAST) && len != wi->resid))
 		sim_fail(q->host->w, "q%u sent %s of %u bytes, where %u are left", q->id,
-			 roce_opcode_name(h->opcode), len, wi->resid);
+			 sim_op_name(h->opcode), len, wi->resid);
 	wi->resid -= len;
 }
 
@@ -265,7 +265,7 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 	check_lengths(q, h, flags, len);
 	if (h->se && !(flags & ROCE_F_LAST))
 		sim_fail(q->host->w, "q%u sent a solicited %s", q->id,
-			 roce_opcode_name(h->opcode));
+			 sim_op_name(h->opcode));
 	if (wi->rnr_at)
 		check_rnr(q, wi);
 	if (q->resting)
@@ -305,7 +305,7 @@ static void response(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 		check_msn(q, wi, h, nak);
 	if (!wi->open || roce_psn_cmp(h->psn, wi->arrived) > (nak ? 0 : -1))
 		sim_fail(w, "q%u answers psn %06x (%s), but only %06x has arrived", q->id,
-			 h->psn, roce_opcode_name(h->opcode), wi->arrived);
+			 h->psn, sim_op_name(h->opcode), wi->arrived);
 	if ((h->opcode & 0x1f) == ROCE_ACK && !nak) {
 		if (roce_psn_cmp(roce_psn_add(h->psn, 1), wi->acked) < 0)
 			sim_fail(w, "q%u acknowledges psn %06x after %06x", q->id, h->psn,

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "sim.h"
+#include "trace/names.h"
 
 #define DISTURBED_SLOTS 4096u
 #define RUNS_PER_EVENT	20000u /* emu_hca_run() without an end */
@@ -88,6 +89,13 @@ void sim_fail(struct sim_world *w, const char *fmt, ...)
 	sim_trace(w, "FAILED: %s", w->fail);
 }
 
+const char *sim_op_name(uint8_t opcode)
+{
+	const char *name = trace_name(TRACE_OPCODE, opcode);
+
+	return name ? name : "reserved";
+}
+
 static void trace_pkt(struct sim_world *w, uint32_t from, uint32_t to, const char *fate,
 		      const uint8_t *data, uint32_t len)
 {
@@ -114,8 +122,8 @@ static void trace_pkt(struct sim_world *w, uint32_t from, uint32_t to, const cha
 	else if (flags & ROCE_F_DETH)
 		snprintf(ext, sizeof(ext), " sqpn %#x qkey %#x", h.sqpn, h.qkey);
 	sim_trace(w, "h%u -> h%u  %-9s %-22s qp %#x psn %06x%s%s %u bytes%s", from, to,
-		  fate, roce_opcode_name(h.opcode), h.dqpn, h.psn,
-		  h.ack_req ? " ack_req" : "", h.se ? " se" : "", plen, ext);
+		  fate, sim_op_name(h.opcode), h.dqpn, h.psn, h.ack_req ? " ack_req" : "",
+		  h.se ? " se" : "", plen, ext);
 }
 
 /* --- events ----------------------------------------------------------------------- */

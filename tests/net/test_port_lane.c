@@ -574,7 +574,7 @@ START_TEST(a_forged_offer_is_refused)
 	h_open_lanes(&b, IP_B);
 	sa_len = net_sa_make(&sa, &ip, 0, 0);
 	ck_assert_int_eq(bind(fd, &sa.sa, sa_len), 0);
-	put_be32(ctl + 4, net_port_slot(b.port));
+	put_be32(ctl + 4, b.port->slot);
 	put_be32(ctl + 8, (uint32_t)getpid());
 	sa_len = net_sa_make(&sa, &b.ip, b.port->port_num, 0);
 	for (len = 32; len > 15; len -= 8)

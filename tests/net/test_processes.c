@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "net/port_internal.h"
+
 #define IP	 h_lo(host)
 #define CHILDREN 32
 #define TIMEOUT	 120			   /* s, of a test */
@@ -311,7 +313,7 @@ START_TEST(claims_end_with_sigkill)
 	child[0] = 0;
 	ck_assert_int_eq(net_registry_claim(me.port, 77, true), 0);
 	ck_assert_int_eq(net_registry_find(me.port, 77, &slot), 0);
-	ck_assert_uint_eq(slot, net_port_slot(me.port));
+	ck_assert_uint_eq(slot, me.port->slot);
 	h_close(&me);
 }
 END_TEST

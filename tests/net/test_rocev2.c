@@ -126,7 +126,6 @@ START_TEST(what_is_built_is_parsed_again)
 	int round;
 
 	flags = roce_opcode_info(opcode, &hdr_len);
-	ck_assert_int_eq(!flags, !strcmp(roce_opcode_name(opcode), "?"));
 	if (!flags)
 		return;
 	ck_assert_uint_le(hdr_len, ROCE_HDR_MAX);

@@ -20,7 +20,8 @@ def text(path):
 def entries(path, macro):
     """The arguments of each X(...) in the list that the macro is"""
     body = re.search(rf'#define {macro}\(X\)(.*?[^\\])\n', text(path), re.S).group(1)
-    return [[a.strip(' "') for a in args.split(',')] for args in re.findall(r'X\(([^)]*)\)', body)]
+    return [[string or word for string, word in re.findall(r'"([^"]*)"|(\w+)', args)]
+            for args in re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', body)]
 
 
 MODELS = entries('odp/odp.h', 'ODP_FAULT_MODEL_LIST')
@@ -30,29 +31,32 @@ COUNTERS = entries('odp/odp.h', 'ODP_COUNTER_LIST')
 class FaultModels(unittest.TestCase):
     def test_the_list_is_read(self):
         self.assertGreaterEqual(len(MODELS), 5)
-        self.assertIn(['RNR', 'rnr'], MODELS)
+        self.assertIn(['RNR', 'rnr'], [m[:2] for m in MODELS])
+
+    def test_the_recorder_has_the_same(self):
+        self.assertEqual(entries('trace/kinds.h', 'TRACE_MODELS'), [m[:2] for m in MODELS])
 
     def test_the_public_header_names_and_explains_each(self):
         header = text('verbs/preload/include/urxe.h')
-        for ident, _ in MODELS:
-            self.assertIn(f' * @URXE_FAULT_{ident}: ', header)
+        for ident, _, what in MODELS:
+            self.assertIn(f' * @URXE_FAULT_{ident}: {what}\n', header)
             self.assertIn(f'\tURXE_FAULT_{ident},\n', header)
 
     def test_a_script_may_name_each_but_the_one_that_makes_no_difference(self):
-        choice = 'fault=evict|error|' + '|'.join(name for _, name in MODELS[1:])
+        choice = 'fault=evict|error|' + '|'.join(name for _, name, _ in MODELS[1:])
         for path in 'verbs/preload/include/urxe.h', 'odp/odp.h', 'docs/odp.md':
             self.assertIn(choice, text(path))
 
     def test_each_is_described(self):
-        for _, name in MODELS:
+        for _, name, _ in MODELS:
             self.assertRegex(text('docs/odp.md'), rf'(?m)^\| `{name}`')
             self.assertIn(f'\n.B {name}\n', text('docs/man/urxe.1'))
 
     def test_the_help_and_the_readme_name_each(self):
         help_text = re.search(r'"odp-model".*?parse_model', text('verbs/host/options.c'), re.S).group(0)
-        for _, name in MODELS:
+        for _, name, _ in MODELS:
             self.assertRegex(help_text, rf'\b{name}\b')
-        self.assertIn('\\|'.join(name for _, name in MODELS), text('README.md'))
+        self.assertIn('\\|'.join(name for _, name, _ in MODELS), text('README.md'))
 
 
 class Counters(unittest.TestCase):

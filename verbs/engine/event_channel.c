@@ -223,7 +223,7 @@ fail:
 	return err;
 }
 
-struct event_channel *event_channel_get(struct event_channel *ch)
+static struct event_channel *event_channel_get(struct event_channel *ch)
 {
 	__atomic_add_fetch(&ch->refs, 1, __ATOMIC_RELAXED);
 	return ch;

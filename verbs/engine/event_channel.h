@@ -69,7 +69,6 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
  * event_channel_lookup - the channel that @fd is, with a reference; NULL when it is none
  */
 struct event_channel *event_channel_lookup(int fd);
-struct event_channel *event_channel_get(struct event_channel *ch);
 void event_channel_put(struct event_channel *ch);
 /* Has the application closed its last descriptor? */
 bool event_channel_is_closed(struct event_channel *ch);

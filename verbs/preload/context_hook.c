@@ -16,9 +16,8 @@
  * taken once, before the first wrapper that knows it can be called, and never changes. The
  * places belong to the process, as the providers do: a wrapper has the type of what it
  * replaces, and must find the original without the object that it is called for.
+ * Programs that find ibv_open_device by dlopen(3) go without all this.
  */
-#include "verbs/preload/context_hook.h"
-
 #include <errno.h>
 #include <stddef.h>
 
@@ -353,7 +352,8 @@ static void hook_xrc(struct verbs_context *vctx)
 	vctx->get_srq_num = xrc_get_srq_num;
 }
 
-void context_hook(struct ibv_context *context)
+/* Equip @context if it is one of ours */
+static void equip(struct ibv_context *context)
 {
 	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
 	struct verbs_context *vctx;
@@ -380,7 +380,7 @@ INTERPOSE struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *context = next ? next(device) : NULL;
 
 	if (context)
-		context_hook(context);
+		equip(context);
 	return context;
 }
 
@@ -390,7 +390,7 @@ INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
 	struct ibv_context *context = next ? next(cmd_fd) : NULL;
 
 	if (context)
-		context_hook(context);
+		equip(context);
 	return context;
 }
 

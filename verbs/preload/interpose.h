@@ -50,7 +50,4 @@ const char *interpose_absolute(int dirfd, const char *path, char buf[PATH_MAX]);
 		}                                                                        \
 	} while (0)
 
-/* open(2) of such a path: descriptor, or -1 with errno */
-int interpose_open(const char *path, int flags, mode_t mode);
-
 #endif

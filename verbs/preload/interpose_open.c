@@ -153,7 +153,8 @@ static int open_node(const char *path, int node, const char *place, int flags)
 	return -1;
 }
 
-int interpose_open(const char *path, int flags, mode_t mode)
+/* open(2) of such a path: descriptor, or -1 with errno */
+static int interpose_open(const char *path, int flags, mode_t mode)
 {
 	char buf[PATH_MAX];
 	const char *place = tree_map(path, buf);

@@ -66,7 +66,7 @@ int ucma_table_add(struct ucma_table *t, void *obj, uint32_t *handle)
 	return 0;
 }
 
-void *ucma_table_get(const struct ucma_table *t, uint32_t handle)
+static void *ucma_table_get(const struct ucma_table *t, uint32_t handle)
 {
 	return handle < t->room ? t->entry[handle] : NULL;
 }

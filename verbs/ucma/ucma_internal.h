@@ -89,7 +89,6 @@ struct ucma_table {
 	uint32_t lowest; /* no free entry is below */
 };
 int ucma_table_add(struct ucma_table *t, void *obj, uint32_t *handle); /* 0 or -ENOMEM */
-void *ucma_table_get(const struct ucma_table *t, uint32_t handle);
 void ucma_table_del(struct ucma_table *t, uint32_t handle);
 
 /*

@@ -1,0 +1,51 @@
+"""unused.py - what a file of the product gives to others, another file of the product takes.
+
+A function or variable with external linkage that only its own file uses should be static. One
+that only tests use is no part of the product, or something forgets to use it. Looked up in the
+object files of a build.
+"""
+import os
+
+import rooms
+
+# Who else may use a name: the beginning of the name, and why
+EXCEPTIONS = {
+    'main': 'the C library calls it',
+    'urxe_': 'the interface of the library to programs',
+    'ibv_exp_': 'the interface of the library to programs',
+    '__wrap_': 'the linker lets calls of libc lead there (own_calls.c)',
+    'guard_restorer': 'written in assembler, its own file takes its address',
+    'recorder_': 'of trace/, which no room calls yet',
+    'trace_': 'of trace/, which no room calls yet',
+}
+
+
+def interposed(root):
+    """What programs call by names of libc and libibverbs"""
+    path = os.path.join(root, rooms.INTERPOSED)
+    if not os.path.exists(path):
+        return set()
+    with open(path, encoding='utf-8') as f:
+        return set(f.read().split())
+
+
+def built_for_a_test(build, obj):
+    return os.path.relpath(obj, build).split(os.sep)[0] == 'tests'
+
+
+def check(root, build):
+    """Sentences, one for each name that no other file uses"""
+    files = [(source, obj) for source, obj in rooms.objects(root, build)
+             if rooms.room_of(source, rooms.ROOMS) and not built_for_a_test(build, obj)]
+    found = rooms.symbols([obj for _, obj in files])
+    users = {}
+    for source, obj in files:
+        for name in found[obj][1]:
+            users.setdefault(name, set()).add(source)
+    used_elsewhere = interposed(root)
+    bad = set()
+    for source, obj in files:
+        for name in found[obj][0] - used_elsewhere:
+            if not name.startswith(tuple(EXCEPTIONS)) and not users.get(name, set()) - {source}:
+                bad.add(f'{source} defines {name}, which no other file of the product uses')
+    return sorted(bad)
