@@ -41,7 +41,18 @@ static void rx_dup_req(struct emu_cm_conn *c)
 	case EMU_CM_ANSWERED:
 		cm_send_again(c);
 		break;
-	default: /* late: the peer has our answer */
+	case EMU_CM_IDLE:
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_SENT:
+	case EMU_CM_ESTABLISHED:
+	case EMU_CM_DREQ_SENT:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
 		break;
 	}
 }
@@ -58,9 +69,10 @@ static bool qp_type_of(enum cm_transport t, enum ibv_qp_type *type)
 	case CM_TRANSPORT_XRC:
 		*type = IBV_QPT_XRC_RECV;
 		return true;
-	default:
-		return false;
+	case CM_TRANSPORT_RD:
+		break;
 	}
+	return false;
 }
 
 /*
@@ -178,7 +190,19 @@ static void rx_dup_rep(struct emu_cm_conn *c, const struct cm_msg *m)
 		if (!c->passive)
 			cm_send_again(c);
 		break;
-	default:
+	case EMU_CM_IDLE:
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_REP_SENT:
+	case EMU_CM_REP_RCVD:
+	case EMU_CM_MRA_REP_RCVD:
+	case EMU_CM_DREQ_SENT:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
 		break;
 	}
 }
@@ -238,7 +262,13 @@ static void rx_rej(struct emu_cm_conn *c, const struct cm_msg *m)
 		cm_enter_timewait(c);
 		cm_emit(c, EMU_CM_EV_DREP, m);
 		break;
-	default:
+	case EMU_CM_IDLE:
+	case EMU_CM_ESTABLISHED:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_TIMEWAIT:
+	case EMU_CM_ANSWERED:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
 		break;
 	}
 }
@@ -266,7 +296,15 @@ static void rx_dreq(struct emu_cm_conn *c, const struct cm_msg *m)
 		c->tid = m->tid;
 		cm_send_drep(c);
 		break;
-	default:
+	case EMU_CM_IDLE:
+	case EMU_CM_REQ_SENT:
+	case EMU_CM_REQ_RCVD:
+	case EMU_CM_MRA_REQ_SENT:
+	case EMU_CM_MRA_REQ_RCVD:
+	case EMU_CM_DREQ_RCVD:
+	case EMU_CM_ANSWERED:
+	case EMU_CM_SIDR_REQ_SENT:
+	case EMU_CM_SIDR_REQ_RCVD:
 		break;
 	}
 }
@@ -392,7 +430,9 @@ static void rx_conn(struct emu_cm *cm, const struct emu_cm_port *port,
 	case CM_DREP:
 		rx_drep(c, m);
 		break;
-	default:
+	case CM_REQ:
+	case CM_SIDR_REQ:
+	case CM_SIDR_REP:
 		break;
 	}
 }
@@ -414,7 +454,12 @@ void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
 	case CM_SIDR_REP:
 		rx_sidr_rep(cm, &m);
 		break;
-	default:
+	case CM_MRA:
+	case CM_REJ:
+	case CM_REP:
+	case CM_RTU:
+	case CM_DREQ:
+	case CM_DREP:
 		rx_conn(cm, port, path, &m);
 		break;
 	}

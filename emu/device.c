@@ -152,26 +152,9 @@ int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip
 	return 0;
 }
 
-/* rxe_hw_counters.c */
-static const char *const counter_names[] = {
-    [EMU_CNT_SENT_PKTS] = "sent_pkts",
-    [EMU_CNT_RCVD_PKTS] = "rcvd_pkts",
-    [EMU_CNT_DUP_REQ] = "duplicate_request",
-    [EMU_CNT_OUT_OF_SEQ_REQ] = "out_of_seq_request",
-    [EMU_CNT_RCV_RNR] = "rcvd_rnr_err",
-    [EMU_CNT_SND_RNR] = "send_rnr_err",
-    [EMU_CNT_RCV_SEQ_ERR] = "rcvd_seq_err",
-    [EMU_CNT_SENDER_SCHED] = "ack_deferred",
-    [EMU_CNT_RETRY_EXCEEDED] = "retry_exceeded_err",
-    [EMU_CNT_RNR_RETRY_EXCEEDED] = "retry_rnr_exceeded_err",
-    [EMU_CNT_COMP_RETRY] = "completer_retry_err",
-    [EMU_CNT_SEND_ERR] = "send_err",
-    [EMU_CNT_LINK_DOWNED] = "link_downed",
-    [EMU_CNT_RDMA_SEND] = "rdma_sends",
-    [EMU_CNT_RDMA_RECV] = "rdma_recvs",
-    [EMU_CNT_SENT_BYTES] = "sent_bytes",
-    [EMU_CNT_RCVD_BYTES] = "rcvd_bytes",
-};
+#define NAME(id, name) [EMU_CNT_##id] = (name),
+static const char *const counter_names[] = {TRACE_HW_COUNTERS(NAME)};
+#undef NAME
 
 size_t emu_hw_counters(const struct emu_hca *hca, const char *const **names,
 		       const uint64_t **values)

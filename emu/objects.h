@@ -16,26 +16,11 @@
 
 struct emu_qp;
 
-/* hw_counters, in the order and by the names of rdma_rxe (rxe_hw_counters.c) */
+/* hw_counters as rdma_rxe has them; its ack_deferred is SENDER_SCHED */
+#define EMU_HW_COUNTER(id, name) EMU_CNT_##id,
 enum emu_counter {
-	EMU_CNT_SENT_PKTS,
-	EMU_CNT_RCVD_PKTS,
-	EMU_CNT_DUP_REQ,
-	EMU_CNT_OUT_OF_SEQ_REQ,
-	EMU_CNT_RCV_RNR,
-	EMU_CNT_SND_RNR,
-	EMU_CNT_RCV_SEQ_ERR,
-	EMU_CNT_SENDER_SCHED, /* ack_deferred */
-	EMU_CNT_RETRY_EXCEEDED,
-	EMU_CNT_RNR_RETRY_EXCEEDED,
-	EMU_CNT_COMP_RETRY,
-	EMU_CNT_SEND_ERR,
-	EMU_CNT_LINK_DOWNED,
-	EMU_CNT_RDMA_SEND,
-	EMU_CNT_RDMA_RECV,
-	EMU_CNT_SENT_BYTES,
-	EMU_CNT_RCVD_BYTES,
-	/* ours: what was thrown away, and why (not shown by rdma_rxe) */
+	TRACE_HW_COUNTERS(EMU_HW_COUNTER)
+	/* ours: what was thrown away, and why; rdma_rxe does not show these */
 	EMU_CNT_RX_MALFORMED,
 	EMU_CNT_RX_BAD_PKEY,
 	EMU_CNT_RX_BAD_QKEY,

@@ -495,9 +495,10 @@ static bool in_sequence(const struct tr_resp *resp, uint32_t info)
 		return !first && (info & ROCE_F_SEND);
 	case MSG_WRITE:
 		return !first && (info & ROCE_F_WRITE);
-	default:
-		return first;
+	case MSG_NONE:
+		break;
 	}
+	return first;
 }
 
 /* 9.7.4.1.3: what the QP lets its peer do */
@@ -525,8 +526,8 @@ static bool allowed(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t 
 static bool length_right(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t info,
 			 uint32_t len)
 {
-	if ((info & ROCE_F_RETH) && (h->opcode & ROCE_OP_MASK) != ROCE_FLUSH &&
-	    h->dma_len > WQE_MAX_LENGTH)
+	/* what is flushed is no message */
+	if ((info & ROCE_F_RETH) && !(info & ROCE_F_FETH) && h->dma_len > WQE_MAX_LENGTH)
 		return false;
 	if (!(info & ROCE_F_PAYLOAD))
 		return true;
@@ -596,7 +597,7 @@ static void executed(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 	message_moves_on(resp, info);
 	if (resp->gap)
 		watch_gap(t);
-	if (!(info & (ROCE_F_SEND | ROCE_F_WRITE))) {
+	if (!(info & ROCE_F_ACKED)) {
 		resp->ack_due = false; /* the response says it */
 		tr_sched(t);
 	} else if (h->ack_req) {
@@ -710,7 +711,7 @@ static void duplicate(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
 	struct tr_resp *resp = &t->resp;
 
 	t->qp->hca->counter[EMU_CNT_DUP_REQ]++;
-	if (info & (ROCE_F_SEND | ROCE_F_WRITE)) {
+	if (info & ROCE_F_ACKED) {
 		resp->ack_due = true;
 		tr_sched(t);
 		return;

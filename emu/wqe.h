@@ -97,12 +97,24 @@ struct tr_wqe {
 /* Does the responder answer it with data (so that it needs a READ/atomic credit)? */
 static inline bool wqe_nonposted(const struct tr_wqe *w)
 {
-	return w->kind >= WQE_READ && w->kind <= WQE_FLUSH;
+	switch ((enum wqe_kind)w->kind) {
+	case WQE_READ:
+	case WQE_ATOMIC:
+	case WQE_ATOMIC_WRITE:
+	case WQE_FLUSH:
+		return true;
+	case WQE_SEND:
+	case WQE_WRITE:
+	case WQE_LOCAL_INV:
+	case WQE_BIND_MW:
+		break;
+	}
+	return false;
 }
 
 static inline bool wqe_local(const struct tr_wqe *w)
 {
-	return w->kind >= WQE_LOCAL_INV;
+	return w->kind == WQE_LOCAL_INV || w->kind == WQE_BIND_MW;
 }
 
 /*

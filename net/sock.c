@@ -208,9 +208,10 @@ static int setup_and_bind(struct net_sock *sk, uint16_t port, int guard)
 		return bind_own(sk, port, guard);
 	case NET_SOCK_MCAST:
 		return bind_group(sk, port);
-	default:
-		return bind_to(sk, port);
+	case NET_SOCK_ROCE:
+		break;
 	}
+	return bind_to(sk, port);
 }
 
 int net_sock_open(struct net_sock *sk, uint16_t port, int guard)

@@ -555,25 +555,25 @@ _Static_assert(TRACE_N_KINDS <= 64, "a bit for each kind");
 	    X(rx_malformed, "rx_malformed") X(rx_no_owner, "rx_no_owner")                \
 		X(rx_forwarded, "rx_forwarded")
 
-/* Counters of a device, in the order of enum emu_counter (rxe_hw_counters.c) */
+/* Counters of a device, in the order and by the names of rdma_rxe (rxe_hw_counters.c) */
 #define TRACE_HW_COUNTERS(X)                                                             \
-	X(sent_pkts, "sent_pkts")                                                        \
-	X(rcvd_pkts, "rcvd_pkts")                                                        \
-	X(dup_req, "duplicate_request")                                                  \
-	X(out_of_seq_req, "out_of_seq_request")                                          \
-	X(rcv_rnr, "rcvd_rnr_err")                                                       \
-	X(snd_rnr, "send_rnr_err")                                                       \
-	X(rcv_seq_err, "rcvd_seq_err")                                                   \
-	X(sender_sched, "ack_deferred")                                                  \
-	X(retry_exceeded, "retry_exceeded_err")                                          \
-	X(rnr_retry_exceeded, "retry_rnr_exceeded_err")                                  \
-	X(comp_retry, "completer_retry_err")                                             \
-	X(send_err, "send_err")                                                          \
-	X(link_downed, "link_downed")                                                    \
-	X(rdma_send, "rdma_sends")                                                       \
-	X(rdma_recv, "rdma_recvs")                                                       \
-	X(sent_bytes, "sent_bytes")                                                      \
-	X(rcvd_bytes, "rcvd_bytes")
+	X(SENT_PKTS, "sent_pkts")                                                        \
+	X(RCVD_PKTS, "rcvd_pkts")                                                        \
+	X(DUP_REQ, "duplicate_request")                                                  \
+	X(OUT_OF_SEQ_REQ, "out_of_seq_request")                                          \
+	X(RCV_RNR, "rcvd_rnr_err")                                                       \
+	X(SND_RNR, "send_rnr_err")                                                       \
+	X(RCV_SEQ_ERR, "rcvd_seq_err")                                                   \
+	X(SENDER_SCHED, "ack_deferred")                                                  \
+	X(RETRY_EXCEEDED, "retry_exceeded_err")                                          \
+	X(RNR_RETRY_EXCEEDED, "retry_rnr_exceeded_err")                                  \
+	X(COMP_RETRY, "completer_retry_err")                                             \
+	X(SEND_ERR, "send_err")                                                          \
+	X(LINK_DOWNED, "link_downed")                                                    \
+	X(RDMA_SEND, "rdma_sends")                                                       \
+	X(RDMA_RECV, "rdma_recvs")                                                       \
+	X(SENT_BYTES, "sent_bytes")                                                      \
+	X(RCVD_BYTES, "rcvd_bytes")
 
 #define X(member, name) TRACE_ODP_##member,
 enum trace_odp_counter { TRACE_ODP_COUNTERS(X) TRACE_N_ODP };
@@ -581,7 +581,7 @@ enum trace_odp_counter { TRACE_ODP_COUNTERS(X) TRACE_N_ODP };
 #define X(member, name) TRACE_NET_##member,
 enum trace_net_counter { TRACE_NET_COUNTERS(X) TRACE_N_NET };
 #undef X
-#define X(member, name) TRACE_HW_##member,
+#define X(id, name) TRACE_HW_##id,
 enum trace_hw_counter { TRACE_HW_COUNTERS(X) TRACE_N_HW };
 #undef X
 

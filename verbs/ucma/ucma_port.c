@@ -432,6 +432,7 @@ int ucma_port_router(void *arg, const uint8_t *mad, uint32_t len)
 
 	if (cm_mad_parse(mad, len, &m))
 		return NET_GSI_ALL;
+	slot = emu_cm_slot_of(m.remote_id);
 	switch (m.attr) {
 	case CM_REQ:
 		return route_request(u, m.req.service_id, m.priv);
@@ -440,8 +441,12 @@ int ucma_port_router(void *arg, const uint8_t *mad, uint32_t len)
 	case CM_SIDR_REP: /* the request ID is the receiver's */
 		slot = emu_cm_slot_of(m.local_id);
 		break;
-	default:
-		slot = emu_cm_slot_of(m.remote_id);
+	case CM_MRA:
+	case CM_REJ:
+	case CM_REP:
+	case CM_RTU:
+	case CM_DREQ:
+	case CM_DREP:
 		break;
 	}
 	return slot ? (int)slot : NET_GSI_ALL;

@@ -146,7 +146,7 @@ static int check_attr(const struct uattr_spec *s, const struct ib_uverbs_attr *a
 {
 	if (a->attr_data.reserved)
 		return -EINVAL;
-	switch (s->kind) {
+	switch ((enum uattr_kind)s->kind) {
 	case ATTR_INT:
 		return a->len < s->len || a->len > sizeof(a->data) ? -EINVAL : 0;
 	case ATTR_IN:
@@ -159,9 +159,13 @@ static int check_attr(const struct uattr_spec *s, const struct ib_uverbs_attr *a
 	case ATTR_IDR:
 		return a->len || a->data_s64 < 0 || a->data_s64 > UINT32_MAX ? -EINVAL
 									     : 0;
-	default:
-		return a->len ? -EINVAL : 0;
+	case ATTR_NONE:
+	case ATTR_NEW:
+	case ATTR_FD:
+	case ATTR_NEW_FD:
+		break;
 	}
+	return a->len ? -EINVAL : 0;
 }
 
 static int take_attr(struct uverbs_request *r, const struct ib_uverbs_attr *a,
