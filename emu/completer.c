@@ -7,8 +7,8 @@
  * order only. A response for PSN p says two things:
  *
  * - everything before p was executed (9.7.5.1.2 coalescing). SENDs and WRITEs before p
- * are thereby done. A READ or atomic before p is not: its data did not come, so a
- * response was lost, and it must be asked for again ("implied NAK", 9.7.6.1.2).
+ *   are thereby done. A READ or atomic before p is not: its data did not come, so a
+ *   response was lost, and it must be asked for again ("implied NAK", 9.7.6.1.2).
  * - something about p: acknowledged, READ data, not ready, error.
  *
  * comp_rx() therefore moves @una to p as far as it goes; only if it arrives there, the

@@ -2,9 +2,8 @@
  * qp.h - the queue pair: what verbs set (qp.c) and what the transport keeps (inside emu/
  * only).
  *
- * qp.c owns creation, the state table and attributes; transport*.c own the members of
- * @req,
- * @comp and @resp and are told of changes of state by the tr_qp_*() functions.
+ * qp.c owns creation and attributes, qp_state.c the state table, the transport owns @tr; it is
+ * told of changes of state by the tr_qp_*() functions.
  */
 #ifndef URXE_EMU_QP_H
 #define URXE_EMU_QP_H
@@ -16,14 +15,13 @@
  * struct emu_qp
  * @state:	as ibv_query_qp reports it
  * @sq_draining: in SQD, and the send queue has not come to rest
- * @attr:	current attributes (all masks merged); psn, dest_qp_num, timeouts,
- * rd_atomic, ...
+ * @attr:	current attributes (all masks merged): psn, dest_qp_num, timeouts, rd_atomic ...
  * @path:	from attr.ah_attr, connected QPs only
  * @mtu:	path MTU in bytes
  * @sq, @rq:	rings; @rq is absent (buf NULL) with an SRQ and for XRC, @sq for XRC_RECV
- * @xrc_pd:	XRC_RECV: PD of the SRQ that the request at hand names; set by the
- * responder
+ * @xrc_pd:	XRC_RECV: PD of the SRQ that the request at hand names; set by the responder
  * @mws:	type 2B windows bound to it
+ * @tr:		the transport's part
  */
 struct emu_qp {
 	struct emu_hca *hca;

@@ -1,6 +1,6 @@
 /*
- * transport_internal.h - the transport's own state: of a QP and of the HCA (transport*.c, requester.c,
- * completer.c, responder.c, ud.c only).
+ * transport_internal.h - the transport's own state: of a QP and of the HCA (transport.c,
+ * requester.c, completer.c, responder.c, resources.c, ud.c only).
  */
 #ifndef URXE_EMU_TRANSPORT_INTERNAL_H
 #define URXE_EMU_TRANSPORT_INTERNAL_H

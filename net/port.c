@@ -1,6 +1,6 @@
 /*
  * port.c - the life of a port: its slot, sockets, addresses and groups, and the switch's
- * succession. Packets are in port_tx.c and port_rx.c.
+ * succession. The ways of packets are in port_tx.c, port_rx.c, port_lane.c and port_flush.c.
  */
 #include "net/port.h"
 

@@ -3,13 +3,13 @@
  *
  * What they are set to, and why:
  * - not connected, IP_PMTUDISC_PROBE: packets have DF and, on IPv4, identification 0 (the
- * kernel gives others when it may fragment, or when the socket is connected). The ICRC
- * covers the identification, so it must be known. PROBE rather than DO: what RDMA may
- * send is agreed between the peers (path MTU of the connection), an ICMP message must not
- * change it.
+ *   kernel gives others when it may fragment, or when the socket is connected). The ICRC
+ *   covers the identification, so it must be known. PROBE rather than DO: what RDMA may
+ *   send is agreed between the peers (path MTU of the connection), an ICMP message must not
+ *   change it.
  * - UDP_GRO: batches come as they were sent, in one call.
  * - the largest buffers that the host allows: a packet that is dropped here costs a
- * timeout.
+ *   timeout.
  * - TTL and TOS are asked for, because they are in the GRH that a UD receiver sees.
  */
 #include "net/sock.h"

@@ -14,9 +14,10 @@
  * kernel.
  *
  * Loopback. The kernel takes any 127.x for "this host" and any device for it, chosen when
- * a destination is resolved. Here lo has a device of its own by default; its address stands for all of 127.0.0.0/8 on the wire
- * (sgid, dgid), while the socket addresses stay what the program said. If no device is on
- * lo, the first one serves, with its own address as both ends.
+ * a destination is resolved. Here lo has a device of its own by default; its address stands
+ * for all of 127.0.0.0/8 on the wire (sgid, dgid), while the socket addresses stay what the
+ * program said. If no device is on lo, the first one serves, with its own address as both
+ * ends.
  */
 #include <errno.h>
 #include <net/if.h>

@@ -7,13 +7,13 @@
  * disconnected by the kernel. Here the CM dies with the process. So
  *
  * - a peer on the same host is watched: each process claims a key of its slot in the
- * registry that all share, and the registry forgets the claims of the dead. A connection
- * whose peer's key has vanished is ended as if the peer had sent a DREQ;
+ *   registry that all share, and the registry forgets the claims of the dead. A connection
+ *   whose peer's key has vanished is ended as if the peer had sent a DREQ;
  * - for peers on other hosts the message is kept in a file that `urxe run` sends from
  *   (will.h).
  *
- * Both hold in every state in which one waits for the other, also that of who has sent a DREQ and
- * waits for the DREP.
+ * Both hold in every state in which one end waits for the other, also where it has sent a
+ * DREQ and waits for the DREP.
  *
  * Only a slot that was seen alive can be found dead, so that a peer that is not of our
  * registry (another user, another host behind one address) is never taken for dead.

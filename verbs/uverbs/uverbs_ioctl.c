@@ -10,7 +10,7 @@
  * decides by it whether to try write(2) instead:
  *
  * - EPROTONOSUPPORT: no such object or method, or a mandatory attribute that we do not
- * know; never the answer of a method that ran;
+ *   know; never the answer of a method that ran;
  * - EINVAL: an attribute is malformed, twice there, or missing.
  */
 #include <errno.h>
