@@ -88,12 +88,13 @@ def check_includes(root, rooms=ROOMS):
 
 
 def objects(root, build):
-    """(source below the root, object file) of each compilation of the build"""
+    """(source below the root, object file) of each compilation of the build that is not a test's"""
     with open(os.path.join(build, 'compile_commands.json'), encoding='utf-8') as f:
         for c in json.load(f):
             source = os.path.realpath(os.path.join(c['directory'], c['file']))
-            yield (os.path.relpath(source, os.path.realpath(root)),
-                   os.path.join(c['directory'], c['output']))
+            obj = os.path.join(c['directory'], c['output'])
+            if os.path.relpath(obj, build).split(os.sep)[0] not in OUTSIDE:
+                yield os.path.relpath(source, os.path.realpath(root)), obj
 
 
 def symbols(objs):
