@@ -155,7 +155,8 @@ static void visit_name(int parent, const char *name, segment_fn *fn, void *arg)
 		close(fd);
 }
 
-void segments_of(const char *dir, segment_fn *fn, void *arg)
+/* All segments of the session @dir */
+static void segments_of(const char *dir, segment_fn *fn, void *arg)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

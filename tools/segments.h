@@ -40,8 +40,6 @@ struct segment {
 
 typedef void segment_fn(void *arg, const struct segment *s);
 
-/* All segments of the session @dir */
-void segments_of(const char *dir, segment_fn *fn, void *arg);
 /* All segments of all sessions that the user may see */
 void segments_all(segment_fn *fn, void *arg);
 

@@ -63,8 +63,7 @@ static bool is_session_name(const char *name)
 	       !strncmp(name, SESSION_PREFIX, strlen(SESSION_PREFIX));
 }
 
-/* Is the open directory @dir, called @name, a session of its owner? */
-static bool session_check(int dir, const char *name)
+bool session_check(int dir, const char *name)
 {
 	char want[128], is[128];
 	struct stat st, mark;

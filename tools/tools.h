@@ -50,6 +50,8 @@ struct session {
 #define SESSION_PREFIX	"urxe-session."
 #define SESSION_LIBRARY "liburxe.so" /* see preload_name() of run.c */
 
+/* session_check - is the open directory @dir, called @name, a session of its owner? */
+bool session_check(int dir, const char *name);
 /* session_create - 0, or -errno with a line on stderr */
 int session_create(struct session *s);
 /* session_remove - false: there is something in it that is not the session's; it stays */

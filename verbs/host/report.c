@@ -216,7 +216,7 @@ static void text_network(const struct trace_info *info, FILE *out)
 			report_number(n[TRACE_NET_rx_no_owner], buf[3]));
 }
 
-void report_text(const struct trace_reader *t, FILE *out)
+static void report_text(const struct trace_reader *t, FILE *out)
 {
 	const struct trace_info *info = trace_info(t);
 	struct counters total = total_of(t);

@@ -20,9 +20,8 @@ struct trace_object;
  */
 void report_write(const struct trace_reader *t, const char *spec, FILE *fallback);
 
-/* report_json, report_text - the same to an open stream */
+/* report_json - the JSON to an open stream */
 void report_json(const struct trace_reader *t, FILE *out);
-void report_text(const struct trace_reader *t, FILE *out);
 
 /* report_live - what `urxe stat` shows: the regions that there are, with their page maps */
 void report_live(const struct trace_reader *t, FILE *out);
