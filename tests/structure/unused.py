@@ -19,6 +19,7 @@ EXCEPTIONS = {
     'odp_domain_counters': 'page tables without a recorder: for tests',
     'odp_domain_each': 'page tables without a recorder: for tests',
     'recorder_': 'of trace/: a recorder, of which rooms use what they need',
+    'report_expand': 'who records to a file names it by the same pattern',
     'trace_': 'of trace/: a reader, of which rooms use what they need',
 }
 
