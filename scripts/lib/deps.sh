@@ -23,6 +23,12 @@ TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
 # For the virtual machine of the interoperability suite, which is skipped without them
 INTEROP_PACKAGES="qemu-system-x86 busybox-static cpio kmod iproute2"
 
+# To build for aarch64 and run it here, which is skipped without them; the libraries are unpacked
+# beside the build, not installed
+AARCH64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+AARCH64_LIBRARIES="libc6-dev check libibverbs-dev librdmacm-dev libisal-dev liburing-dev libjson-c-dev
+	uthash-dev"
+
 # missing_packages PACKAGE... - those that are not installed
 missing_packages() {
 	local p

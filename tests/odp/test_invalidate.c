@@ -621,7 +621,8 @@ int main(void)
 	tcase_add_loop_test(tc, madvise_dontneed, 0, WORLDS);
 	tcase_add_loop_test(tc, madvise_dontneed_shared, 0, WORLDS);
 	tcase_add_loop_test(tc, madvise_free, 0, WORLDS);
-	tcase_add_loop_test(tc, madvise_remove, 0, WORLDS);
+	if (!check_emulated("MADV_REMOVE"))
+		tcase_add_loop_test(tc, madvise_remove, 0, WORLDS);
 	tcase_add_loop_test(tc, mprotect_unseen, 0, WORLDS);
 	tcase_add_loop_test(tc, mprotect_told, 0, WORLDS);
 	tcase_add_loop_test(tc, truncation, 0, WORLDS);
