@@ -440,11 +440,13 @@ size_t odp_mr_page_map(struct odp_mr *mr, uint64_t iova, uint8_t *map, size_t ma
 /*
  * struct odp_caps - what invalidation and faults rest on, for `urxe doctor` and --stats
  * @uffd_events: events of userfaultfd up to now, each of which somebody waited for
+ * @uffd_areas: ranges of memory that it watches, some of which may be gone already
  */
 struct odp_caps {
 	bool uffd, populate, pagemap;
 	int uffd_errno;
 	uint64_t uffd_events;
+	uint64_t uffd_areas;
 };
 void odp_domain_caps(struct odp_domain *dom, struct odp_caps *out);
 

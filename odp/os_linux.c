@@ -440,6 +440,7 @@ void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)
 	caps->pagemap = os->pagemap;
 	caps->uffd_errno = os->uffd_errno;
 	caps->uffd_events = os->uffd ? uffd_events(os->uffd) : 0;
+	caps->uffd_areas = os->uffd ? uffd_areas(os->uffd) : 0;
 }
 
 int os_linux_fds(const struct os_linux *os, int *fds, int max)

@@ -291,12 +291,29 @@ uint64_t pt_publish(struct pagetable *pt, uint64_t page, uint64_t n, uint8_t rw,
 	return changed;
 }
 
+/* All of its pages, eight at a time. How many had a state? */
+static uint64_t clear_whole_leaf(struct pagetable *pt, struct pt_leaf *leaf)
+{
+	_Atomic uint64_t *eight = (_Atomic uint64_t *)leaf->state;
+	uint32_t cleared = leaf->live;
+
+	for (unsigned int i = 0; i < PT_LEAF_PAGES / 8; i++)
+		atomic_store_explicit(&eight[i], 0, memory_order_release);
+	leaf->live = 0;
+	atomic_fetch_sub_explicit(&pt->live, cleared, memory_order_relaxed);
+	return cleared;
+}
+
 static uint64_t clear_leaf(struct pagetable *pt, struct pt_leaf *leaf, uint64_t page,
 			   uint64_t stop, pt_page_fn *fn, void *arg)
 {
 	unsigned int i = pt_index(pt, page);
 	uint64_t cleared = 0;
 
+	if (!leaf->live)
+		return 0;
+	if (stop - page == PT_LEAF_PAGES && !fn)
+		return clear_whole_leaf(pt, leaf);
 	for (; page < stop && leaf->live; page++, i++) {
 		if (!leaf->state[i])
 			continue;

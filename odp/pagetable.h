@@ -40,6 +40,7 @@
 
 /*
  * struct pt_leaf - 512 pages
+ * @state:	eight-byte aligned, as it comes first
  * @live:	pages with a state other than 0
  * @next_free:	in pagetable.spare
  * @slot:	one per page, of the owner's eviction list; only in tables made with

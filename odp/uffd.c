@@ -42,6 +42,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 
+#include "odp/areas.h"
 #include "odp/maps.h"
 #include "odp/sys.h"
 #include "odp/thread.h"
@@ -63,21 +64,15 @@
 #define FEATURES_WANTED                                                                  \
 	(FEATURES_NEEDED | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_WP_ASYNC)
 
-#define SLOTS	   64
-#define MESSAGES   16
+#define SLOTS	 64
+#define MESSAGES 16
+/* Areas up to which nobody looks whether they are still mapped */
+#define AREAS_MIN  64
 #define STACK_SIZE (256 << 10)
 /* Descriptors below this are left to the program, some count theirs. */
 #define FD_MIN 200
 /* Registration races with the program's own mapping; give up after so many turns */
 #define REGISTER_TURNS 4
-
-/*
- * struct area - a mapping as it was when it was registered; the program may have split
- * it, unmapped parts and mapped others there since
- */
-struct area {
-	uintptr_t start, end;
-};
 
 /*
  * struct uffd
@@ -87,7 +82,9 @@ struct area {
  * @gone:	times that something was unmapped
  * @events:	that the monitor has read
  * @lock:	of uffd_watch() and uffd_unwatch(); never the monitor's
- * @area, @n_areas: what was registered and not given back, under the lock
+ * @areas:	what was registered and not given back, under the lock; the program may have
+ *		unmapped parts and mapped others there since
+ * @prune_at:	so many areas are too many: look which of them are still mapped
  * @slot:	ranges that are registered; @end 0: none
  * @next:	slot to be used next
  */
@@ -105,8 +102,8 @@ struct uffd {
 		_Atomic uintptr_t start, end;
 	} slot[SLOTS];
 	unsigned int next;
-	struct area *area;
-	size_t n_areas;
+	struct areas areas;
+	size_t prune_at;
 };
 
 /* --- what is registered ----------------------------------------------------------- */
@@ -185,24 +182,37 @@ bool uffd_watched(struct uffd *u, uintptr_t addr, size_t len)
 	return u->fd >= 0 && slots_cover(u, addr, addr + (len - 1));
 }
 
-/* Under u->lock. Remember what is to be given back. 0 or -ENOMEM */
-static int area_add(struct uffd *u, const struct vma *vma)
+/*
+ * Under u->lock. Of the areas keep what is mapped, so that their number follows that of
+ * the program's mappings however many come and go under an MR that stays.
+ */
+static void areas_prune(struct uffd *u, struct maps *maps)
 {
-	struct area *more;
+	uintptr_t from = 0;
+	struct span a;
 
-	for (size_t i = 0; i < u->n_areas; i++)
-		if (u->area[i].start <= vma->start && vma->end <= u->area[i].end)
-			return 0;
-	/* room for a power of two */
-	if (!(u->n_areas & (u->n_areas - 1))) {
-		more =
-		    realloc(u->area, (u->n_areas ? 2 * u->n_areas : 1) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		u->area = more;
+	while (areas_find(&u->areas, from, UINTPTR_MAX, &a)) {
+		struct vma vma;
+
+		if (from < a.first)
+			from = a.first;
+		if (!maps_find(maps, from, &vma)) {
+			areas_cut(&u->areas, from, UINTPTR_MAX);
+			break;
+		}
+		if (vma.start > from)
+			areas_cut(&u->areas, from, vma.start - 1);
+		from = vma.end;
 	}
-	u->area[u->n_areas++] = (struct area){vma->start, vma->end};
-	return 0;
+	u->prune_at = u->areas.n < AREAS_MIN / 2 ? AREAS_MIN : 2 * u->areas.n;
+}
+
+/* Under u->lock. Remember what is to be given back. 0 or -ENOMEM */
+static int area_add(struct uffd *u, struct maps *maps, const struct vma *vma)
+{
+	if (u->areas.n >= u->prune_at)
+		areas_prune(u, maps);
+	return areas_add(&u->areas, vma->start, vma->end - 1);
 }
 
 static int register_range(struct uffd *u, uintptr_t start, size_t len)
@@ -228,7 +238,7 @@ static int register_vma(struct uffd *u, struct maps *maps, struct vma *vma)
 	for (unsigned int turn = 0; turn < REGISTER_TURNS; turn++) {
 		uint64_t gone = atomic_load(&u->gone);
 		struct vma now;
-		int rc = area_add(u, vma);
+		int rc = area_add(u, maps, vma);
 
 		if (!rc)
 			rc = register_range(u, vma->start, vma->end - vma->start);
@@ -276,18 +286,18 @@ int uffd_watch(struct uffd *u, uintptr_t addr, size_t len)
 }
 
 /* Under u->lock. Mappings that were never registered are no error. */
-static void area_give_back(struct uffd *u, struct maps *maps, const struct area *a)
+static void area_give_back(struct uffd *u, struct maps *maps, const struct span *a)
 {
+	uintptr_t end = a->last + 1;
 	struct vma vma;
 
-	for (uintptr_t p = a->start; p < a->end && maps_find(maps, p, &vma);
-	     p = vma.end) {
-		uintptr_t start = vma.start > a->start ? vma.start : a->start;
-		uintptr_t end = vma.end < a->end ? vma.end : a->end;
+	for (uintptr_t p = a->first; p < end && maps_find(maps, p, &vma); p = vma.end) {
+		uintptr_t start = vma.start > a->first ? vma.start : a->first;
+		uintptr_t stop = vma.end < end ? vma.end : end;
 
-		if (start >= end)
+		if (start >= stop)
 			break;
-		unregister_range(u, start, end - start);
+		unregister_range(u, start, stop - start);
 	}
 }
 
@@ -295,30 +305,26 @@ void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 {
 	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
 	struct maps maps;
+	struct span a;
 
 	pthread_mutex_lock(&u->lock);
 	if (u->fd < 0 || maps_open(&maps)) {
 		pthread_mutex_unlock(&u->lock);
 		return;
 	}
-	for (size_t i = 0; i < u->n_areas;) {
-		struct area a = u->area[i];
-
-		if (a.start > last || a.end <= addr) {
-			i++;
-			continue;
-		}
+	while (addr <= last && areas_find(&u->areas, addr, last, &a)) {
 		/*
 		 * Forget it before asking: an MR that comes after the question does not
 		 * find it, and registers it anew behind our lock.
 		 */
-		slots_forget(u, a.start, a.end - 1);
-		if (u->hooks->needed(u->arg, a.start, a.end - 1)) {
-			i++;
-			continue;
+		slots_forget(u, a.first, a.last);
+		if (!u->hooks->needed(u->arg, a.first, a.last)) {
+			area_give_back(u, &maps, &a);
+			areas_cut(&u->areas, a.first, a.last);
 		}
-		area_give_back(u, &maps, &a);
-		u->area[i] = u->area[--u->n_areas];
+		if (a.last == UINTPTR_MAX)
+			break;
+		addr = a.last + 1;
 	}
 	maps_close(&maps);
 	pthread_mutex_unlock(&u->lock);
@@ -340,6 +346,16 @@ void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again)
 uint64_t uffd_events(const struct uffd *u)
 {
 	return u->events;
+}
+
+size_t uffd_areas(struct uffd *u)
+{
+	size_t n;
+
+	pthread_mutex_lock(&u->lock);
+	n = u->areas.n;
+	pthread_mutex_unlock(&u->lock);
+	return n;
 }
 
 /* --- the monitor ------------------------------------------------------------------ */
@@ -503,6 +519,7 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 	}
 	u->fd = fd;
 	u->pid = getpid();
+	u->prune_at = AREAS_MIN;
 	u->hooks = hooks;
 	u->arg = arg;
 	pthread_mutex_init(&u->lock, NULL);
@@ -528,7 +545,7 @@ void uffd_close(struct uffd *u)
 	pthread_join(u->monitor, NULL);
 	sys_close(u->stop);
 	pthread_mutex_destroy(&u->lock);
-	free(u->area);
+	areas_fini(&u->areas);
 	free(u);
 }
 

@@ -55,6 +55,8 @@ bool uffd_release(struct uffd *u, uintptr_t addr, size_t len);
 void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again);
 /* How many events the monitor has read */
 uint64_t uffd_events(const struct uffd *u);
+/* How many ranges are watched, or were until the program unmapped them */
+size_t uffd_areas(struct uffd *u);
 /* Give up the mappings that overlap the range and are not needed any more */
 void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len);
 

@@ -608,6 +608,40 @@ START_TEST(mappings_are_given_back)
 }
 END_TEST
 
+/*
+ * Memory that comes and goes under an implicit MR, at another address each time, leaves
+ * nothing behind in the table of what is watched.
+ */
+START_TEST(watched_areas_follow_the_mappings)
+{
+	const size_t step = 4 * PAGE, rounds = 1000;
+	struct odp_caps caps;
+	struct odp_mr *mr;
+	uint8_t *base;
+
+	if (!begin(_i))
+		return;
+	base = mmap(NULL, rounds * step, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	munmap(base, rounds * step);
+	mr = util_implicit(dom);
+	for (size_t i = 0; i < rounds; i++) {
+		uint8_t *p = mmap(base + i * step, PAGE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+		MUST(p != MAP_FAILED && util_read(mr, p) == 0);
+		munmap(p, PAGE);
+		told(p, PAGE);
+		MUST(util_read(mr, p) == -EFAULT);
+	}
+	odp_domain_caps(dom, &caps);
+	ck_assert_uint_lt(caps.uffd_areas, 200);
+	odp_mr_put(mr);
+	odp_domain_caps(dom, &caps);
+	ck_assert_uint_eq(caps.uffd_areas, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("invalidate");
@@ -621,6 +655,7 @@ int main(void)
 	tcase_add_loop_test(tc, madvise_dontneed, 0, WORLDS);
 	tcase_add_loop_test(tc, madvise_dontneed_shared, 0, WORLDS);
 	tcase_add_loop_test(tc, madvise_free, 0, WORLDS);
+	tcase_add_loop_test(tc, watched_areas_follow_the_mappings, 0, WORLDS);
 	if (!check_emulated("MADV_REMOVE"))
 		tcase_add_loop_test(tc, madvise_remove, 0, WORLDS);
 	tcase_add_loop_test(tc, mprotect_unseen, 0, WORLDS);
