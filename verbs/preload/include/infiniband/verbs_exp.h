@@ -32,6 +32,33 @@ enum ibv_exp_start_values {
 
 #define IBV_EXP_IMPLICIT_MR_SIZE (~((size_t)0))
 
+/* --- queue pairs ------------------------------------------------------------------ */
+
+/* The attributes of ibv_modify_qp(3) under the names that experimental verbs have for them */
+enum ibv_exp_qp_attr_mask {
+	IBV_EXP_QP_STATE = IBV_QP_STATE,
+	IBV_EXP_QP_CUR_STATE = IBV_QP_CUR_STATE,
+	IBV_EXP_QP_EN_SQD_ASYNC_NOTIFY = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+	IBV_EXP_QP_ACCESS_FLAGS = IBV_QP_ACCESS_FLAGS,
+	IBV_EXP_QP_PKEY_INDEX = IBV_QP_PKEY_INDEX,
+	IBV_EXP_QP_PORT = IBV_QP_PORT,
+	IBV_EXP_QP_QKEY = IBV_QP_QKEY,
+	IBV_EXP_QP_AV = IBV_QP_AV,
+	IBV_EXP_QP_PATH_MTU = IBV_QP_PATH_MTU,
+	IBV_EXP_QP_TIMEOUT = IBV_QP_TIMEOUT,
+	IBV_EXP_QP_RETRY_CNT = IBV_QP_RETRY_CNT,
+	IBV_EXP_QP_RNR_RETRY = IBV_QP_RNR_RETRY,
+	IBV_EXP_QP_RQ_PSN = IBV_QP_RQ_PSN,
+	IBV_EXP_QP_MAX_QP_RD_ATOMIC = IBV_QP_MAX_QP_RD_ATOMIC,
+	IBV_EXP_QP_ALT_PATH = IBV_QP_ALT_PATH,
+	IBV_EXP_QP_MIN_RNR_TIMER = IBV_QP_MIN_RNR_TIMER,
+	IBV_EXP_QP_SQ_PSN = IBV_QP_SQ_PSN,
+	IBV_EXP_QP_MAX_DEST_RD_ATOMIC = IBV_QP_MAX_DEST_RD_ATOMIC,
+	IBV_EXP_QP_PATH_MIG_STATE = IBV_QP_PATH_MIG_STATE,
+	IBV_EXP_QP_CAP = IBV_QP_CAP,
+	IBV_EXP_QP_DEST_QPN = IBV_QP_DEST_QPN,
+};
+
 /* --- registration ----------------------------------------------------------------- */
 
 /* ibv_exp_reg_mr_in.exp_access; the flags of ibv_reg_mr(3) may be used as well */
@@ -163,6 +190,12 @@ enum ibv_exp_device_attr_comp_mask {
 	IBV_EXP_DEVICE_ATTR_ODP_MAX_SIZE = 1 << 26,
 	IBV_EXP_DEVICE_ATTR_COMP_MASK_2 = (int)(1u << 31),
 };
+/*
+ * Programs ask for all that there is by comp_mask = IBV_EXP_DEVICE_ATTR_RESERVED - 1, and
+ * comp_mask_2 = IBV_EXP_DEVICE_ATTR_RESERVED_2 - 1, of which nothing is ever set here.
+ */
+#define IBV_EXP_DEVICE_ATTR_RESERVED   (1u << 31)
+#define IBV_EXP_DEVICE_ATTR_RESERVED_2 (1u << 0)
 
 enum ibv_odp_general_cap_bits {
 	IBV_EXP_ODP_SUPPORT = 1 << 0,
