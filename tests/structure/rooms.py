@@ -56,6 +56,7 @@ def sources(root):
     """All C and assembler files, as paths below the root"""
     for where, dirs, files in os.walk(root):
         dirs[:] = [d for d in dirs if not d.startswith('.') and
+                   not (where == root and d.startswith('build')) and
                    not os.path.exists(os.path.join(where, d, 'build.ninja'))]
         for f in files:
             if f.endswith(SOURCE):

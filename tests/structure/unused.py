@@ -14,6 +14,7 @@ EXCEPTIONS = {
     'urxe_': 'the interface of the library to programs',
     'ibv_exp_': 'the interface of the library to programs',
     '__wrap_': 'the linker lets calls of libc lead there (own_calls.c)',
+    'areas_cover': 'what a set of addresses holds: for tests',
     'guard_restorer': 'written in assembler, its own file takes its address',
     'net_port_stats': 'a port without a recorder: for tests',
     'odp_domain_counters': 'page tables without a recorder: for tests',
