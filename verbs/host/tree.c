@@ -71,8 +71,11 @@ static int put_in_place(const char *from, const char *dir, const char *half, cha
 {
 	char old[PATH_MAX], new[PATH_MAX];
 
-	snprintf(old, sizeof(old), "%s/%s", from, half);
-	snprintf(new, sizeof(new), "%s/%s", dir, half);
+	if (snprintf(old, sizeof(old), "%s/%s", from, half) >= (int)sizeof(old) ||
+	    snprintf(new, sizeof(new), "%s/%s", dir, half) >= (int)sizeof(new)) {
+		snprintf(err, errlen, "%.300s: %s", dir, strerror(ENAMETOOLONG));
+		return -ENAMETOOLONG;
+	}
 	if (rename(old, new) == 0 || errno == ENOTEMPTY || errno == EEXIST)
 		return 0;
 	snprintf(err, errlen, "%.300s: %s", new, strerror(errno));
