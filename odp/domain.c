@@ -112,7 +112,7 @@ static void drain(struct odp_domain *dom)
 
 void dom_lock(struct odp_domain *dom)
 {
-	pthread_mutex_lock(&dom->lock);
+	lock_take(&dom->lock);
 	drain(dom);
 }
 
@@ -121,7 +121,7 @@ void dom_unlock(struct odp_domain *dom)
 	bool tell = dom->tell;
 
 	dom->tell = false;
-	pthread_mutex_unlock(&dom->lock);
+	lock_release(&dom->lock);
 	if (tell && dom->told)
 		dom->told(dom->told_arg);
 }
@@ -129,7 +129,7 @@ void dom_unlock(struct odp_domain *dom)
 /* Apply what is there if the lock is free; its holder's successor does it else. */
 static void inval_kick(struct odp_domain *dom)
 {
-	if (pthread_mutex_trylock(&dom->lock))
+	if (!lock_try(&dom->lock))
 		return;
 	drain(dom);
 	dom_unlock(dom);
@@ -265,7 +265,6 @@ static int domain_init_os(struct odp_domain *dom, const struct odp_os *os, void 
 static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 		       const struct odp_os *os, void *os_arg)
 {
-	pthread_mutexattr_t attr;
 	pthread_condattr_t clock;
 	int rc;
 
@@ -274,11 +273,7 @@ static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 	dom->page_shift = (uint8_t)__builtin_ctzl(sysconf(_SC_PAGESIZE));
 	/* One level of page tables above, HPAGE_SHIFT of the kernel */
 	dom->huge_shift = 2 * dom->page_shift - 3;
-	/* sections are short: spin a little before sleeping */
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(&dom->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
+	lock_init_adaptive(&dom->lock);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&dom->job_over, &clock);
@@ -346,7 +341,7 @@ void odp_domain_destroy(struct odp_domain *dom)
 		recorder_object_free(dom->cfg.recorder, dom->retired_seen[i]);
 	evict_fini(&dom->evict);
 	pthread_cond_destroy(&dom->job_over);
-	pthread_mutex_destroy(&dom->lock);
+	lock_fini(&dom->lock);
 	free(dom->retired);
 	free(dom->script);
 	free(dom);

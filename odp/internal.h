@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "odp/evict.h"
 #include "odp/odp.h"
 #include "odp/os_linux.h"
@@ -199,7 +200,7 @@ struct odp_mr {
  */
 struct odp_domain {
 	struct inval inval;
-	pthread_mutex_t lock;
+	struct lock lock;
 	const struct odp_os *os;
 	void *os_arg;
 	struct os_linux *linux_os;

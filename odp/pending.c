@@ -319,7 +319,7 @@ static void wait_for_end(struct odp_domain *dom, long ms)
 	t.tv_nsec += ms * 1000000;
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&dom->job_over, &dom->lock, &t);
+	lock_wait_until(&dom->lock, &dom->job_over, &t);
 }
 
 void odp_mr_quiesce(struct odp_mr *mr)

@@ -31,7 +31,7 @@ void plain_init(struct plain *p, size_t page)
 	int fd = (int)syscall(SYS_memfd_create, "urxe", MFD_CLOEXEC);
 	struct statfs fs;
 
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock);
 	p->page = page;
 	/* memfd, shared anonymous and System V memory are in one file system. */
 	if (fd >= 0) {
@@ -44,7 +44,7 @@ void plain_init(struct plain *p, size_t page)
 
 void plain_fini(struct plain *p)
 {
-	pthread_mutex_destroy(&p->lock);
+	lock_fini(&p->lock);
 }
 
 bool plain_is(const struct plain *p, const struct vma *vma)
@@ -86,14 +86,14 @@ void plain_add(struct plain *p, const struct vma *vma, uint64_t gone)
 {
 	unsigned int i;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	i = p->next++ % PLAIN_SLOTS;
 	atomic_store(&p->slot[i].end, 0);
 	atomic_store(&p->slot[i].start, vma->start);
 	atomic_store(&p->slot[i].end, vma->end);
 	if (atomic_load(&p->gone) != gone)
 		atomic_store(&p->slot[i].end, 0);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 }
 
 void plain_forget(struct plain *p, uintptr_t first, uintptr_t last)

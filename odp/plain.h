@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/lock.h"
 #include "odp/maps.h"
 
 #define PLAIN_SLOTS 16
@@ -33,7 +34,7 @@ struct plain {
 	dev_t dev[PLAIN_DEVS];
 	size_t page;
 	_Atomic uint64_t gone;
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct {
 		_Atomic uintptr_t start, end;
 	} slot[PLAIN_SLOTS];

@@ -22,21 +22,21 @@ static __thread struct pool_thread *self __attribute__((tls_model("initial-exec"
 
 void pool_init(struct pool *p)
 {
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock);
 	pthread_cond_init(&p->more, NULL);
 	p->tail = &p->head;
 }
 
 void pool_fini(struct pool *p)
 {
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->stop = true;
 	pthread_cond_broadcast(&p->more);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	for (unsigned int i = 0; i < p->n; i++)
 		pthread_join(p->thread[i].thread, NULL);
 	pthread_cond_destroy(&p->more);
-	pthread_mutex_destroy(&p->lock);
+	lock_fini(&p->lock);
 }
 
 /* With the lock */
@@ -60,23 +60,23 @@ static void *work(void *arg)
 
 	guard_interruptible();
 	self = t;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	t->tid = (int)syscall(SYS_gettid);
 	while (!p->stop) {
 		job = take(p);
 		if (!job) {
 			p->idle++;
-			pthread_cond_wait(&p->more, &p->lock);
+			lock_wait(&p->lock, &p->more);
 			p->idle--;
 			continue;
 		}
 		t->job = job;
-		pthread_mutex_unlock(&p->lock);
+		lock_release(&p->lock);
 		odp_job_run(job);
-		pthread_mutex_lock(&p->lock);
+		lock_take(&p->lock);
 		t->job = NULL;
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return NULL;
 }
 
@@ -116,7 +116,7 @@ int pool_submit(struct pool *p, struct odp_job *job)
 	int rc = 0;
 
 	job->next = NULL;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	for (const struct odp_job *j = p->head; j && waiting <= p->idle; j = j->next)
 		waiting++;
 	if (waiting > p->idle) {
@@ -130,7 +130,7 @@ int pool_submit(struct pool *p, struct odp_job *job)
 	} else {
 		rc = -EAGAIN;
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return rc;
 }
 
@@ -138,7 +138,7 @@ bool pool_cancel(struct pool *p, struct odp_job *job)
 {
 	bool queued = false;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	for (struct odp_job **j = &p->head; *j && !queued; j = &(*j)->next) {
 		if (*j != job)
 			continue;
@@ -151,7 +151,7 @@ bool pool_cancel(struct pool *p, struct odp_job *job)
 	for (unsigned int i = 0; i < p->n && !queued; i++)
 		if (p->thread[i].job == job)
 			interrupt(&p->thread[i]);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return queued;
 }
 
@@ -159,9 +159,9 @@ static void set_cancelled(const _Atomic bool *cancelled)
 {
 	if (!self)
 		return;
-	pthread_mutex_lock(&self->pool->lock);
+	lock_take(&self->pool->lock);
 	self->cancelled = cancelled;
-	pthread_mutex_unlock(&self->pool->lock);
+	lock_release(&self->pool->lock);
 }
 
 int pool_fetch(uintptr_t addr, size_t len, size_t page, bool write,

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "odp/odp.h"
 
 /* Faults that wait at a time; as many more wait for one of these to end as there are */
@@ -40,7 +41,7 @@ struct pool_thread {
  * @n, @idle:	threads that there are, that have nothing to do
  */
 struct pool {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t more;
 	struct odp_job *head, **tail;
 	struct pool_thread thread[POOL_THREADS];

@@ -190,10 +190,10 @@ static void work_release(struct prefetch_work *w)
 static void work_finish(struct prefetcher *p, struct prefetch_work *w, bool slow)
 {
 	work_release(w);
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->slow -= slow;
 	work_del(p, w);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	free(w);
 }
 
@@ -221,10 +221,10 @@ static bool go_on_slowly(struct prefetcher *p, struct prefetch_work *w)
 	struct odp_job *job;
 	bool room;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	room = p->slow < MAX_SLOW && !p->stop;
 	p->slow += room;
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	job = room ? job_new(w->mr, w->pages.first, w->pages.n, false) : NULL;
 	if (job) {
 		job->run = prefetch_slowly;
@@ -239,9 +239,9 @@ static bool go_on_slowly(struct prefetcher *p, struct prefetch_work *w)
 		odp_job_run(job);
 		return true;
 	}
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->slow -= room;
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return false;
 }
 
@@ -249,7 +249,7 @@ static bool go_on_slowly(struct prefetcher *p, struct prefetch_work *w)
 
 void prefetcher_init(struct prefetcher *p)
 {
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock);
 	pthread_cond_init(&p->more, NULL);
 	pthread_cond_init(&p->done, NULL);
 }
@@ -270,20 +270,20 @@ static void *worker(void *arg)
 {
 	struct prefetcher *p = arg;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	while (!p->stop) {
 		struct prefetch_work *w = p->next;
 
 		if (!w) {
-			pthread_cond_wait(&p->more, &p->lock);
+			lock_wait(&p->lock, &p->more);
 			continue;
 		}
 		p->next = w->next;
-		pthread_mutex_unlock(&p->lock);
+		lock_release(&p->lock);
 		work_do(p, w);
-		pthread_mutex_lock(&p->lock);
+		lock_take(&p->lock);
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return NULL;
 }
 
@@ -291,10 +291,10 @@ void prefetcher_stop(struct prefetcher *p)
 {
 	struct prefetch_work *w;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->stop = true;
 	pthread_cond_broadcast(&p->more);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	if (p->running)
 		pthread_join(p->thread, NULL);
 	while ((w = p->next)) {
@@ -307,7 +307,7 @@ void prefetcher_fini(struct prefetcher *p)
 {
 	pthread_cond_destroy(&p->more);
 	pthread_cond_destroy(&p->done);
-	pthread_mutex_destroy(&p->lock);
+	lock_fini(&p->lock);
 }
 
 /* With the queue's lock */
@@ -329,13 +329,13 @@ static bool submit(struct prefetcher *p, struct prefetch_work *w)
 {
 	bool started;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	started = start(p);
 	if (started) {
 		work_add(p, w);
 		pthread_cond_signal(&p->more);
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return started;
 }
 
@@ -370,9 +370,9 @@ void odp_prefetch_drain(struct odp_domain *dom)
 	struct prefetcher *p = &dom->prefetcher;
 	uint64_t until;
 
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	until = p->submitted;
 	while (p->first && p->first->number <= until)
-		pthread_cond_wait(&p->done, &p->lock);
-	pthread_mutex_unlock(&p->lock);
+		lock_wait(&p->lock, &p->done);
+	lock_release(&p->lock);
 }

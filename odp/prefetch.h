@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
+
 struct odp_domain;
 struct prefetch_work;
 
@@ -24,7 +26,7 @@ struct prefetch_work;
  * @submitted:	requests ever
  */
 struct prefetcher {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t more, done;
 	pthread_t thread;
 	bool running, stop;

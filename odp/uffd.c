@@ -42,6 +42,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 
+#include "base/lock.h"
 #include "odp/areas.h"
 #include "odp/maps.h"
 #include "odp/sys.h"
@@ -97,7 +98,7 @@ struct uffd {
 	pthread_t monitor;
 	_Atomic uint64_t gone;
 	_Atomic uint64_t events;
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct {
 		_Atomic uintptr_t start, end;
 	} slot[SLOTS];
@@ -266,10 +267,10 @@ int uffd_watch(struct uffd *u, uintptr_t addr, size_t len)
 		return 0;
 	if (u->fd < 0)
 		return -EBADF;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	rc = maps_open(&maps);
 	if (rc) {
-		pthread_mutex_unlock(&u->lock);
+		lock_release(&u->lock);
 		return rc;
 	}
 	while (addr <= last && maps_find(&maps, addr, &vma) && vma.start <= last) {
@@ -281,7 +282,7 @@ int uffd_watch(struct uffd *u, uintptr_t addr, size_t len)
 		addr = vma.end;
 	}
 	maps_close(&maps);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	return err;
 }
 
@@ -307,9 +308,9 @@ void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 	struct maps maps;
 	struct span a;
 
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	if (u->fd < 0 || maps_open(&maps)) {
-		pthread_mutex_unlock(&u->lock);
+		lock_release(&u->lock);
 		return;
 	}
 	while (addr <= last && areas_find(&u->areas, addr, last, &a)) {
@@ -327,7 +328,7 @@ void uffd_unwatch(struct uffd *u, uintptr_t addr, size_t len)
 		addr = a.last + 1;
 	}
 	maps_close(&maps);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 }
 
 /* (A child that was made without handlers of fork would change its parent's memory.) */
@@ -352,9 +353,9 @@ size_t uffd_areas(struct uffd *u)
 {
 	size_t n;
 
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	n = u->areas.n;
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	return n;
 }
 
@@ -522,7 +523,7 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 	u->prune_at = AREAS_MIN;
 	u->hooks = hooks;
 	u->arg = arg;
-	pthread_mutex_init(&u->lock, NULL);
+	lock_init(&u->lock);
 	u->stop = out_of_the_way((int)syscall(SYS_eventfd2, 0, O_CLOEXEC));
 	rc = u->stop < 0 ? -errno : start_monitor(u);
 	if (rc) {
@@ -544,7 +545,7 @@ void uffd_close(struct uffd *u)
 		;
 	pthread_join(u->monitor, NULL);
 	sys_close(u->stop);
-	pthread_mutex_destroy(&u->lock);
+	lock_fini(&u->lock);
 	areas_fini(&u->areas);
 	free(u);
 }

@@ -31,6 +31,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 /*
  * struct recorder_inside
  * @path, @dev, @ino: the file
@@ -40,7 +42,7 @@
  * @abandoned:	a child of fork
  */
 struct recorder_inside {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct recorder_cfg cfg;
 	char *path;
 	dev_t dev;
@@ -209,7 +211,7 @@ static void destroy(struct recorder *r)
 
 	for (unsigned int i = 0; i < in->n_pieces; i++)
 		munmap(in->piece[i].addr, in->piece[i].len);
-	pthread_mutex_destroy(&in->lock);
+	lock_fini(&in->lock);
 	free(in->free);
 	free(in->path);
 	free(in);
@@ -234,7 +236,7 @@ int recorder_open(const struct recorder_cfg *cfg, struct recorder **out)
 		free(r);
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&r->in->lock, NULL);
+	lock_init(&r->in->lock);
 	r->in->cfg = *cfg;
 	r->in->path = cfg->path ? strdup(cfg->path) : NULL;
 	ret = cfg->path && !r->in->path ? -ENOMEM : make_file(r->in, len);
@@ -378,9 +380,9 @@ struct trace_object *recorder_object(struct recorder *r)
 	struct trace_object *o = NULL;
 
 	if (r && !r->in->abandoned) {
-		pthread_mutex_lock(&r->in->lock);
+		lock_take(&r->in->lock);
 		o = take_object(r);
-		pthread_mutex_unlock(&r->in->lock);
+		lock_release(&r->in->lock);
 	}
 	if (!o) {
 		if (r)
@@ -426,7 +428,7 @@ void recorder_object_free(struct recorder *r, struct trace_object *o)
 	recorder_object_ready(o, TRACE_OBJ_FREE);
 	if (r->in->abandoned)
 		return;
-	pthread_mutex_lock(&r->in->lock);
+	lock_take(&r->in->lock);
 	keep_free(r->in, o);
-	pthread_mutex_unlock(&r->in->lock);
+	lock_release(&r->in->lock);
 }

@@ -40,11 +40,11 @@
  */
 static struct {
 	_Atomic(struct engine *) engine;
-	pthread_mutex_t start_lock;
+	struct lock start_lock;
 	atomic_bool starting;
 	void (*start_cm)(struct engine *e);
 	pthread_once_t fork_once;
-} root = {.start_lock = PTHREAD_MUTEX_INITIALIZER, .fork_once = PTHREAD_ONCE_INIT};
+} root = {.start_lock = LOCK_INITIALIZER, .fork_once = PTHREAD_ONCE_INIT};
 
 EARLY struct engine *engine_running(void)
 {
@@ -276,7 +276,7 @@ static struct engine *engine_start(void)
 		fprintf(stderr, "urxe: cannot start the device: %s\n", strerror(errno));
 		return NULL;
 	}
-	pthread_mutex_init(&e->lock, NULL);
+	lock_init(&e->lock);
 	e->link_fd = -1;
 	atomic_init(&e->wake_at, UINT64_MAX);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -311,10 +311,10 @@ static void fork_prepare(void)
 {
 	struct engine *e;
 
-	pthread_mutex_lock(&root.start_lock);
+	lock_take(&root.start_lock);
 	e = engine_running();
 	if (e)
-		pthread_mutex_lock(&e->lock);
+		lock_take(&e->lock);
 	guard_fork_begin();
 }
 
@@ -325,9 +325,9 @@ static void fork_parent(void)
 	guard_fork_end();
 	if (e) {
 		odp_domain_forked(e->odp);
-		pthread_mutex_unlock(&e->lock);
+		lock_release(&e->lock);
 	}
-	pthread_mutex_unlock(&root.start_lock);
+	lock_release(&root.start_lock);
 }
 
 static void fork_child(void)
@@ -347,9 +347,9 @@ static void fork_child(void)
 		close(e->wake_fd);
 		if (e->link_fd >= 0)
 			close(e->link_fd);
-		pthread_mutex_unlock(&e->lock);
+		lock_release(&e->lock);
 	}
-	pthread_mutex_unlock(&root.start_lock);
+	lock_release(&root.start_lock);
 }
 
 static void fork_register(void)
@@ -365,7 +365,7 @@ struct engine *engine_get(void)
 	if (e)
 		return e;
 	pthread_once(&root.fork_once, fork_register);
-	pthread_mutex_lock(&root.start_lock);
+	lock_take(&root.start_lock);
 	e = engine_running();
 	if (!e) {
 		root.starting = true;
@@ -373,7 +373,7 @@ struct engine *engine_get(void)
 		root.starting = e;
 		atomic_store_explicit(&root.engine, e, memory_order_release);
 	}
-	pthread_mutex_unlock(&root.start_lock);
+	lock_release(&root.start_lock);
 	return e;
 }
 

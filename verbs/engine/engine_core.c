@@ -124,38 +124,19 @@ int engine_receive(struct engine *e, int budget, uint64_t *deadline)
 	return n;
 }
 
-/*
- * A thread of the application that is cancelled (pthread_cancel(3)) must not end inside
- * of the system calls that are made under the lock.
- */
 void engine_lock_bare(struct engine *e)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&e->lock);
-	e->cancel = cancel;
+	lock_take(&e->lock);
 }
 
 bool engine_trylock_bare(struct engine *e)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (pthread_mutex_trylock(&e->lock)) {
-		pthread_setcancelstate(cancel, NULL);
-		return false;
-	}
-	e->cancel = cancel;
-	return true;
+	return lock_try(&e->lock);
 }
 
 void engine_unlock_bare(struct engine *e)
 {
-	int cancel = e->cancel;
-
-	pthread_mutex_unlock(&e->lock);
-	pthread_setcancelstate(cancel, NULL);
+	lock_release(&e->lock);
 }
 
 void engine_enter(struct engine *e)

@@ -52,12 +52,11 @@ void engine_wake(struct engine *e)
 {
 	const uint64_t one = 1;
 	ssize_t n;
-	int cancel;
-
 	/* Neither ibv_post_send() nor ibv_poll_cq() is a cancellation point. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	int cancel = cancel_defer();
+
 	n = write(e->wake_fd, &one, sizeof(one));
-	pthread_setcancelstate(cancel, NULL);
+	cancel_restore(cancel);
 	/* EAGAIN means that it is signalled already. */
 	if (n < 0)
 		return;
@@ -339,7 +338,7 @@ static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 	int n;
 
 	do {
-		pthread_mutex_lock(&e->lock);
+		lock_take(&e->lock);
 		if (links)
 			engine_links_changed(e);
 		links = false;
@@ -357,7 +356,7 @@ static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 		if (tick < deadline)
 			deadline = tick;
 		atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
-		pthread_mutex_unlock(&e->lock);
+		lock_release(&e->lock);
 		if (n > 0)
 			spin_until = now + WAIT_SPIN_NS;
 		else if (now < spin_until)

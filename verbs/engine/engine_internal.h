@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "verbs/engine/engine.h"
 
 /*
@@ -30,13 +31,12 @@
  * @deadline:	when the core must run again, as the holder of the lock knows (ns)
  * @last_drive:	when a thread of the application last took a turn or posted (ns)
  * @sent:	a doorbell was served since the last turn of a poller
- * @cancel:	cancellation state that the holder of the lock had before
  * @last_wait:	when engine_wait() last returned (ns)
  * @yielding:	the helper has left the sockets to the threads of the application
  * @parked:	the helper sleeps without a limit, because a waiter has slept for long
  */
 struct engine {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct options opt;
 	struct recorder *rec;
 	struct odp_domain *odp;
@@ -56,7 +56,6 @@ struct engine {
 	uint64_t deadline;
 	uint64_t last_drive;
 	bool sent;
-	int cancel;
 	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
 	_Atomic bool parked;

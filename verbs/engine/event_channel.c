@@ -94,17 +94,17 @@ static ssize_t pop(struct event_channel *ch, void *buf, size_t len)
 	struct event *ev;
 	int err;
 
-	pthread_mutex_lock(&ch->lock);
+	lock_take(&ch->lock);
 	ev = TAILQ_FIRST(&ch->queue);
 	if (!ev || len < size) {
 		err = ev ? -EINVAL : ch->dead ? -EIO : -EAGAIN;
-		pthread_mutex_unlock(&ch->lock);
+		lock_release(&ch->lock);
 		return err;
 	}
 	unlink_event(ch, ev);
 	if (ev->source)
 		ev->source->reported++;
-	pthread_mutex_unlock(&ch->lock);
+	lock_release(&ch->lock);
 	err = write_event(ch, ev, buf);
 	free(ev);
 	return err ? err : (ssize_t)size;
@@ -165,14 +165,14 @@ static void channel_release(struct vfile *vf)
 	struct event *ev;
 	int fd;
 
-	pthread_mutex_lock(&ch->lock);
+	lock_take(&ch->lock);
 	fd = ch->signal_fd;
 	ch->signal_fd = -1;
 	while ((ev = TAILQ_FIRST(&ch->queue))) {
 		unlink_event(ch, ev);
 		free(ev);
 	}
-	pthread_mutex_unlock(&ch->lock);
+	lock_release(&ch->lock);
 	vfile_private_close(fd);
 	event_channel_put(ch);
 }
@@ -204,7 +204,7 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 	ch->async = async;
 	ch->refs = 2;
 	TAILQ_INIT(&ch->queue);
-	pthread_mutex_init(&ch->lock, NULL);
+	lock_init(&ch->lock);
 	ch->vf.ops = &channel_ops;
 	err = vfile_install(*fd, &ch->vf);
 	if (!err) {
@@ -233,7 +233,7 @@ void event_channel_put(struct event_channel *ch)
 {
 	if (__atomic_sub_fetch(&ch->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	pthread_mutex_destroy(&ch->lock);
+	lock_fini(&ch->lock);
 	free(ch);
 }
 
@@ -253,18 +253,18 @@ bool event_channel_is_closed(struct event_channel *ch)
 {
 	bool closed;
 
-	pthread_mutex_lock(&ch->lock);
+	lock_take(&ch->lock);
 	closed = ch->signal_fd < 0;
-	pthread_mutex_unlock(&ch->lock);
+	lock_release(&ch->lock);
 	return closed;
 }
 
 void event_channel_kill(struct event_channel *ch)
 {
-	pthread_mutex_lock(&ch->lock);
+	lock_take(&ch->lock);
 	ch->dead = true;
 	signal_add(ch);
-	pthread_mutex_unlock(&ch->lock);
+	lock_release(&ch->lock);
 }
 
 void event_source_init(struct event_source *s, struct event_channel *ch,
@@ -283,13 +283,13 @@ void event_source_fini(struct event_source *s)
 
 	if (!ch)
 		return;
-	pthread_mutex_lock(&ch->lock);
+	lock_take(&ch->lock);
 	while ((ev = TAILQ_FIRST(&s->pending))) {
 		unlink_event(ch, ev);
 		free(ev);
 	}
 	s->channel = NULL;
-	pthread_mutex_unlock(&ch->lock);
+	lock_release(&ch->lock);
 	event_channel_put(ch);
 }
 
@@ -298,7 +298,7 @@ static void post(struct event_channel *ch, struct event_source *s, uint64_t elem
 {
 	struct event *ev;
 
-	pthread_mutex_lock(&ch->lock);
+	lock_take(&ch->lock);
 	ev = ch->signal_fd >= 0 ? calloc(1, sizeof(*ev)) : NULL;
 	if (ev) {
 		ev->source = s;
@@ -309,7 +309,7 @@ static void post(struct event_channel *ch, struct event_source *s, uint64_t elem
 			TAILQ_INSERT_TAIL(&s->pending, ev, in_source);
 		signal_add(ch);
 	}
-	pthread_mutex_unlock(&ch->lock);
+	lock_release(&ch->lock);
 }
 
 void event_post(struct event_source *s, uint32_t type)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/lock.h"
 #include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
 
@@ -48,7 +49,7 @@ struct event_channel {
 	int refs;
 	struct engine *engine;
 	bool async;
-	pthread_mutex_t lock;
+	struct lock lock;
 	int signal_fd;
 	bool dead;
 	struct event_list queue;

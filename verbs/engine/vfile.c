@@ -33,6 +33,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 #define CHUNK_LEN  256
 #define CHUNKS	   4096 /* fs.nr_open is 2^20 */
 #define PRIVATE_FD 512	/* where private descriptors begin if the limit allows it */
@@ -53,12 +55,12 @@ struct chunk {
  *		(MADV_WIPEONFORK), so that the common lookup needs no system call to know where it is
  */
 static struct table {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct chunk *chunks[CHUNKS];
 	unsigned int limit;
 	pid_t pid;
 	int *mine;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table = {.lock = LOCK_INITIALIZER};
 
 static ssize_t orphan_read(struct vfile *vf, int fd, void *buf, size_t len)
 {
@@ -145,12 +147,12 @@ static bool is_ours(void)
 
 static void fork_prepare(void)
 {
-	pthread_mutex_lock(&table.lock);
+	lock_take(&table.lock);
 }
 
 static void fork_parent(void)
 {
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 }
 
 /* With the lock held: this process did not open what is in the table. */
@@ -187,7 +189,7 @@ static void fork_child(void)
 {
 	if (table.pid)
 		orphan_all();
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 }
 
 static void register_fork(void)
@@ -217,12 +219,12 @@ static int install(int fd, struct vfile *vf)
 {
 	struct vfile **slot, *old = NULL;
 
-	pthread_mutex_lock(&table.lock);
+	lock_take(&table.lock);
 	adopt_table();
 	slot = slot_make(fd);
 	if (slot)
 		old = swap(slot, vf);
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	/* a descriptor that was closed behind our back, by a raw system call */
 	if (old)
 		vfile_put(old);
@@ -249,13 +251,13 @@ static struct vfile *get(int fd, const struct vfile_ops *ops)
 		return NULL;
 	if (!is_memory_ours())
 		return peek(fd) == &private_fd || ops ? NULL : &orphan;
-	pthread_mutex_lock(&table.lock);
+	lock_take(&table.lock);
 	vf = peek(fd);
 	if (vf == &private_fd || (vf && ops && vf->ops != ops))
 		vf = NULL;
 	if (vf)
 		__atomic_add_fetch(&vf->refs, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	return vf;
 }
 
@@ -271,10 +273,16 @@ struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops)
 
 void vfile_put(struct vfile *vf)
 {
+	int cancel;
+
 	if (vf == &orphan || vf == &private_fd)
 		return;
-	if (__atomic_sub_fetch(&vf->refs, 1, __ATOMIC_ACQ_REL) == 0 && vf->ops->release)
-		vf->ops->release(vf);
+	if (__atomic_sub_fetch(&vf->refs, 1, __ATOMIC_ACQ_REL) || !vf->ops->release)
+		return;
+	/* As in the kernel, nothing interrupts it, though it closes and writes. */
+	cancel = cancel_defer();
+	vf->ops->release(vf);
+	cancel_restore(cancel);
 }
 
 void vfile_dup(int oldfd, int newfd)
@@ -283,7 +291,7 @@ void vfile_dup(int oldfd, int newfd)
 
 	if (oldfd == newfd || (!peek(oldfd) && !peek(newfd)) || !is_ours())
 		return;
-	pthread_mutex_lock(&table.lock);
+	lock_take(&table.lock);
 	vf = peek(oldfd);
 	if (vf == &private_fd)
 		vf = NULL;
@@ -293,7 +301,7 @@ void vfile_dup(int oldfd, int newfd)
 			__atomic_add_fetch(&vf->refs, 1, __ATOMIC_RELAXED);
 		old = swap(slot, vf);
 	}
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	if (old)
 		vfile_put(old);
 }
@@ -320,10 +328,10 @@ void vfile_close(int fd)
 
 	if (!peek(fd) || !is_ours())
 		return;
-	pthread_mutex_lock(&table.lock);
+	lock_take(&table.lock);
 	slot = slot_of(fd);
 	old = swap(slot, NULL);
-	pthread_mutex_unlock(&table.lock);
+	lock_release(&table.lock);
 	if (old)
 		vfile_put(old);
 }

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "verbs/engine/vfile.h"
 #include "verbs/preload/interpose.h"
 
@@ -41,6 +42,7 @@ static ssize_t read_vfile(struct vfile *vf, int fd, void *buf, size_t len)
 	volatile ssize_t n = -EINVAL;
 
 	pthread_cleanup_push(put_vfile, vf);
+	pthread_testcancel(); /* what can be read at once need not wait */
 	if (vf->ops->read)
 		n = vf->ops->read(vf, fd, buf, len);
 	pthread_cleanup_pop(1);
@@ -61,23 +63,29 @@ INTERPOSE ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 	return vf ? read_vfile(vf, fd, buf, len) : REAL(__read_chk)(fd, buf, len, room);
 }
 
+/* So may a writer: rdma_get_cm_event(3) writes a command that waits. */
+static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len)
+{
+	volatile ssize_t n = -EINVAL;
+
+	pthread_cleanup_push(put_vfile, vf);
+	if (vf->ops->write)
+		n = vf->ops->write(vf, fd, buf, len);
+	pthread_cleanup_pop(1);
+	return result(n);
+}
+
 INTERPOSE ssize_t write(int fd, const void *buf, size_t len)
 {
 	struct vfile *vf = vfile_get(fd);
-	ssize_t n = -EINVAL;
 
-	if (!vf)
-		return REAL(write)(fd, buf, len);
-	if (vf->ops->write)
-		n = vf->ops->write(vf, fd, buf, len);
-	vfile_put(vf);
-	return result(n);
+	return vf ? write_vfile(vf, fd, buf, len) : REAL(write)(fd, buf, len);
 }
 
 INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 {
 	struct vfile *vf = vfile_get(fd);
-	int n = -ENOTTY;
+	int n = -ENOTTY, cancel;
 	va_list ap;
 	void *arg;
 
@@ -86,9 +94,12 @@ INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 	va_end(ap);
 	if (!vf)
 		return REAL(ioctl)(fd, cmd, arg);
+	/* ioctl(2) is no cancellation point, but what it needs may be. */
+	cancel = cancel_defer();
 	if (vf->ops->ioctl)
 		n = vf->ops->ioctl(vf, fd, cmd, arg);
 	vfile_put(vf);
+	cancel_restore(cancel);
 	return (int)result(n);
 }
 

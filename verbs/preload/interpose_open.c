@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "net/filesize.h"
 #include "verbs/host/reason.h"
 #include "verbs/host/sysfs.h"
@@ -137,18 +138,22 @@ static void tell_refusal(const char *path, int err)
 
 static int open_node(const char *path, int node, const char *place, int flags)
 {
-	int fd;
+	int fd, cancel;
 
 	if (REAL(access)(place, F_OK))
 		return -1;
 	engine_start_cm_by(ucma_serve);
+	/* It waits for nobody, and a thread that ended inside would leave half a device. */
+	cancel = cancel_defer();
 	if (node == PATHS_NODE_CM)
 		fd = ucma_open(flags);
 	else
 		fd = uverbs_open((unsigned int)node, flags);
+	if (fd < 0)
+		tell_refusal(path, -fd);
+	cancel_restore(cancel);
 	if (fd >= 0)
 		return fd;
-	tell_refusal(path, -fd);
 	errno = -fd;
 	return -1;
 }

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -938,6 +939,9 @@ static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)
 	c.out_len = hdr.out;
 	if (guard_copy(c.in, (const uint8_t *)buf + sizeof(hdr), c.in_len))
 		return -EFAULT;
+	/* Also a thread that always finds an event can be cancelled. */
+	if (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT)
+		pthread_testcancel();
 	engine_enter(f->u->engine);
 	ret = cmd->run(&c);
 	engine_progress(f->u->engine, ENGINE_CHANGED);

@@ -21,11 +21,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "verbs/uverbs/ring_memory.h"
 
 #define LINE_MAX_BYTES 4096 /* of /proc/self/maps; longer ones are not ours */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 static struct ring_space *spaces;
 
 /* struct mapping - a line of /proc/self/maps */
@@ -102,7 +103,7 @@ static void fork_child(void)
 {
 	int fd;
 
-	pthread_mutex_init(&lock, NULL); /* whoever held it is not here */
+	lock_init(&lock); /* whoever held it is not here */
 	if (!spaces)
 		return;
 	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -127,20 +128,20 @@ void ring_fork_follow(struct ring_space *rs)
 	if (fstat(rs->fd, &st))
 		return;
 	rs->inode = st.st_ino;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	rs->next = spaces;
 	spaces = rs;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 void ring_fork_forget(struct ring_space *rs)
 {
 	struct ring_space **p = &spaces;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	while (*p && *p != rs)
 		p = &(*p)->next;
 	if (*p)
 		*p = rs->next;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
