@@ -44,8 +44,10 @@ int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_
 	int ret;
 
 	ret = emu_path_from_ah(hca, attr, &path);
-	if (ret)
+	if (ret) {
+		emu_made(hca, TRACE_OBJ_AH, 0, pd->num, 0, ret);
 		return ret;
+	}
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return -ENOMEM;
@@ -56,12 +58,14 @@ int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_
 		return ret;
 	}
 	pd->users++;
+	emu_made(hca, TRACE_OBJ_AH, ah->num, pd->num, 0, 0);
 	*out = ah;
 	return 0;
 }
 
 int emu_ah_destroy(struct emu_ah *ah)
 {
+	emu_ended(ah->hca, TRACE_OBJ_AH, ah->num, 0);
 	emu_table_del(&ah->hca->ahs, ah->num, 0);
 	ah->pd->users--;
 	free(ah);

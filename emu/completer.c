@@ -61,7 +61,8 @@ static void complete(struct emu_qp *qp, uint64_t wr_id, uint32_t wr_opcode, uint
 		return;
 	if (emu_cq_post(qp->send_cq, &wc, status != IBV_WC_SUCCESS) &&
 	    qp->state != IBV_QPS_ERR)
-		emu_qp_fail(qp, IBV_EVENT_QP_FATAL);
+		emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_CQ_OVERRUN,
+			    IBV_WC_SUCCESS);
 }
 
 /* The head is done, one way or the other: it leaves. False when that made the QP fail. */
@@ -84,13 +85,16 @@ static bool complete_head(struct tr_qp *t, enum ibv_wc_status status)
 }
 
 /* IBTA 10.3.1: an error of the send queue stops an unreliable QP's sending only */
-static void send_queue_failed(struct emu_qp *qp)
+static void send_queue_failed(struct emu_qp *qp, enum ibv_wc_status status)
 {
+	enum ibv_qp_state from = qp->state;
+
 	if (qp->type == IBV_QPT_UC || qp->type == IBV_QPT_UD) {
 		qp->state = IBV_QPS_SQE;
+		emu_qp_show_state(qp, from, TRACE_CAUSE_SEND_QUEUE, status);
 		comp_flush(tr_of(qp));
 	} else {
-		emu_qp_fail(qp, 0);
+		emu_qp_fail(qp, 0, TRACE_CAUSE_COMPLETION, status);
 	}
 }
 
@@ -100,7 +104,7 @@ static void fail_head(struct tr_qp *t, enum ibv_wc_status status)
 	if (t->req.head == t->req.tail)
 		return;
 	if (complete_head(t, status))
-		send_queue_failed(t->qp);
+		send_queue_failed(t->qp, status);
 }
 
 static void check_drained(struct tr_qp *t)
@@ -111,7 +115,7 @@ static void check_drained(struct tr_qp *t)
 		return;
 	qp->sq_draining = false;
 	if (qp->attr.en_sqd_async_notify)
-		emu_event(qp->hca, IBV_EVENT_SQ_DRAINED, qp->cookie);
+		emu_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 void comp_retire(struct tr_qp *t)
@@ -244,7 +248,7 @@ static void tell_not_ready(struct tr_qp *t, const struct tr_wqe *w)
 	    t->qp->attr.rnr_retry);
 }
 
-static void retry(struct tr_qp *t)
+static void retry(struct tr_qp *t, enum trace_why why)
 {
 	struct emu_hca *hca = t->qp->hca;
 	struct tr_req *req = &t->req;
@@ -256,6 +260,7 @@ static void retry(struct tr_qp *t)
 		return;
 	}
 	req->retry_left--;
+	req->why = (uint8_t)why;
 	hca->counter[EMU_CNT_COMP_RETRY]++;
 	req->window = req->window / 2 > TR_WINDOW_MIN ? req->window / 2 : TR_WINDOW_MIN;
 	req->grown = 0;
@@ -284,7 +289,9 @@ void comp_timeout(struct tr_timer *timer)
 		return;
 	t->req.timeouts++;
 	t->req.recovering = false;
-	retry(t);
+	EMU_TRACE(t->qp->hca, timer, .qpn = t->qp->qpn, .psn = t->req.una,
+		  .timer = TRACE_TIMER_ACK, .retries_left = t->req.retry_left);
+	retry(t, TRACE_WHY_RETRY_TIMEOUT);
 }
 
 static void implied_nak(struct tr_qp *t)
@@ -292,7 +299,7 @@ static void implied_nak(struct tr_qp *t)
 	if (t->req.recovering || !loss_is_news(&t->req))
 		return;
 	t->req.recovering = true;
-	retry(t);
+	retry(t, TRACE_WHY_RETRY_IMPLIED);
 }
 
 /*
@@ -354,6 +361,7 @@ static void rnr_nak(struct tr_qp *t, uint8_t timer)
 		}
 		req->rnr_left--;
 	}
+	req->why = TRACE_WHY_RETRY_RNR;
 	req_rewind(t);
 	req_enter(t, REQ_RNR, hca->now + tr_rnr_ns(timer));
 }
@@ -369,7 +377,7 @@ static void nak(struct tr_qp *t, uint8_t code)
 	if (code == ROCE_NAK_PSN) {
 		t->qp->hca->counter[EMU_CNT_RCV_SEQ_ERR]++;
 		if (loss_is_news(&t->req))
-			retry(t);
+			retry(t, TRACE_WHY_RETRY_NAK);
 		return;
 	}
 	fail_head(t, code < sizeof(status) ? status[code] : IBV_WC_BAD_RESP_ERR);
@@ -416,6 +424,7 @@ static void no_place(struct tr_qp *t, const struct odp_access *acc)
 	}
 	if (acc->model == ODP_FAULT_FLOOD && t->qp->hca->now + FLOOD_NS < again)
 		again = t->qp->hca->now + FLOOD_NS;
+	t->req.why = TRACE_WHY_RETRY_FAULT;
 	req_rewind(t);
 	req_enter(t, REQ_MEM, again);
 }

@@ -35,14 +35,34 @@ static struct ib_uverbs_wc *entry(const struct emu_cq *cq, uint32_t i)
 	return ring_at(&cq->ring, i);
 }
 
+/* What others see of it. 0 or -ENOMEM */
+static int show(struct emu_cq *cq)
+{
+	struct trace_object *o = recorder_object(cq->hca->cfg.recorder);
+
+	if (!o)
+		return -ENOMEM;
+	cq->num = ++cq->hca->next_cq;
+	cq->cqe = cq->ring.slots - 1;
+	o->id = cq->num;
+	o->device = cq->hca->cfg.device;
+	o->created = cq->hca->now;
+	o->cq.size = cq->cqe;
+	cq->seen = o;
+	recorder_object_ready(o, TRACE_OBJ_CQ);
+	return 0;
+}
+
 int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
 		  struct emu_cq **out)
 {
 	struct emu_cq *cq;
 	int ret;
 
-	if (cqe == 0 || cqe > EMU_MAX_CQE)
+	if (cqe == 0 || cqe > EMU_MAX_CQE) {
+		emu_made(hca, TRACE_OBJ_CQ, 0, 0, cqe, -EINVAL);
 		return -EINVAL;
+	}
 	if (hca->num_cqs >= EMU_MAX_CQ)
 		return -ENOMEM;
 	cq = calloc(1, sizeof(*cq));
@@ -50,12 +70,16 @@ int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
 		return -ENOMEM;
 	*cq = (struct emu_cq){.hca = hca, .owner = owner, .cookie = cookie};
 	ret = emu_ring_create(hca, owner, cqe, sizeof(struct ib_uverbs_wc), &cq->ring);
+	if (!ret)
+		ret = show(cq);
 	if (ret) {
+		emu_made(hca, TRACE_OBJ_CQ, 0, 0, cqe, ret);
+		emu_ring_destroy(hca, &cq->ring);
 		free(cq);
 		return ret;
 	}
-	cq->cqe = cq->ring.slots - 1;
 	hca->num_cqs++;
+	emu_made(hca, TRACE_OBJ_CQ, cq->num, 0, cq->cqe, 0);
 	*out = cq;
 	return 0;
 }
@@ -72,8 +96,10 @@ struct emu_ring_info emu_cq_ring(const struct emu_cq *cq)
 
 void emu_cq_arm(struct emu_cq *cq, bool solicited_only)
 {
+	EMU_TRACE(cq->hca, arm_cq, .cq = cq->num, .solicited = solicited_only);
 	if (cq->armed && !cq->solicited_only)
 		return;
+	cq->seen->cq.armed = solicited_only ? 2 : 1;
 	cq->armed = true;
 	cq->solicited_only = solicited_only;
 }
@@ -104,6 +130,16 @@ static void forget_aside(struct emu_cq *cq, uint32_t qpn)
 	cq->n_aside = kept;
 }
 
+struct trace_object *emu_cq_watch(struct emu_cq *cq, uint64_t app)
+{
+	struct trace_cq *seen = &cq->seen->cq;
+
+	seen->polled = seen->produced - cq_count(cq);
+	seen->watched = true;
+	seen->app = app;
+	return cq->seen;
+}
+
 void emu_cq_forget(struct emu_cq *cq, uint32_t qpn)
 {
 	uint32_t i;
@@ -116,9 +152,41 @@ void emu_cq_forget(struct emu_cq *cq, uint32_t qpn)
 	forget_aside(cq, qpn);
 }
 
+/* One more, and @count before it were not consumed: that is what the ring says. */
+static void show_produced(struct emu_cq *cq, uint32_t count)
+{
+	struct trace_cq *seen = &cq->seen->cq;
+	uint64_t n = atomic_load_explicit(&seen->produced, memory_order_relaxed);
+
+	if (!seen->watched)
+		atomic_store_explicit(&seen->polled, n - count, memory_order_relaxed);
+	if (!count)
+		seen->waiting = cq->hca->now;
+	seen->last = cq->hca->now;
+	atomic_store_explicit(&seen->produced, n + 1, memory_order_relaxed);
+}
+
+static void record(struct emu_cq *cq, const struct ib_uverbs_wc *wc, uint32_t unpolled)
+{
+#define FIELDS                                                                           \
+	.wr_id = wc->wr_id, .qpn = wc->qp_num, .cq = cq->num,                            \
+	.status = (uint8_t)wc->status, .opcode = (uint8_t)wc->opcode,                    \
+	.receive = wc->opcode >= IBV_WC_RECV, .flags = (uint8_t)wc->wc_flags,            \
+	.length = wc->byte_len, .unpolled = unpolled
+	if (wc->status == IBV_WC_SUCCESS)
+		EMU_TRACE(cq->hca, completion, FIELDS);
+	else
+		EMU_TRACE(cq->hca, completion_error, FIELDS);
+#undef FIELDS
+}
+
 static void put(struct emu_cq *cq, const struct ib_uverbs_wc *wc)
 {
+	uint32_t count = cq_count(cq);
+
 	memcpy(entry(cq, cq->ring.local), wc, sizeof(*wc));
+	show_produced(cq, count);
+	record(cq, wc, count + 1);
 	ring_set_producer(&cq->ring, cq->ring.local + 1);
 }
 
@@ -127,6 +195,9 @@ static void notify(struct emu_cq *cq, bool solicited)
 	if (!cq->armed || (!solicited && cq->solicited_only))
 		return;
 	cq->armed = false;
+	cq->seen->cq.armed = 0;
+	cq->seen->cq.events++;
+	EMU_TRACE(cq->hca, cq_event, .cq = cq->num);
 	cq->hca->ops->comp_event(cq->hca->arg, cq->cookie);
 }
 
@@ -198,7 +269,8 @@ static void overrun(struct emu_cq *cq)
 	cq->overrun = true;
 	emu_trace(cq->hca, "CQ overrun: more than %u completions and nobody polls",
 		  cq->cqe);
-	emu_event(cq->hca, IBV_EVENT_CQ_ERR, cq->cookie);
+	cq->seen->cq.overrun = true;
+	emu_event(cq->hca, IBV_EVENT_CQ_ERR, TRACE_OBJ_CQ, cq->num, cq->cookie);
 }
 
 int emu_cq_post(struct emu_cq *cq, const struct ib_uverbs_wc *wc, bool solicited)
@@ -229,6 +301,9 @@ int emu_cq_resize(struct emu_cq *cq, uint32_t cqe)
 		return ret;
 	cq->ring.local = count;
 	cq->cqe = cq->ring.slots - 1;
+	cq->seen->cq.size = cq->cqe;
+	EMU_TRACE(cq->hca, verb, .object = TRACE_OBJ_CQ, .verb = TRACE_VERB_RESIZE,
+		  .id = cq->num, .size = cq->cqe);
 	cq->forgotten_known = false;
 	bring_back(cq);
 	return 0;
@@ -236,8 +311,10 @@ int emu_cq_resize(struct emu_cq *cq, uint32_t cqe)
 
 int emu_cq_destroy(struct emu_cq *cq)
 {
+	emu_ended(cq->hca, TRACE_OBJ_CQ, cq->num, cq->users ? -EBUSY : 0);
 	if (cq->users)
 		return -EBUSY;
+	recorder_object_free(cq->hca->cfg.recorder, cq->seen);
 	unlist(cq);
 	free(cq->aside);
 	emu_ring_destroy(cq->hca, &cq->ring);

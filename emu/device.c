@@ -127,7 +127,17 @@ void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu)
 		return;
 	if (!up)
 		hca->counter[EMU_CNT_LINK_DOWNED]++;
-	emu_event(hca, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL);
+	EMU_TRACE(hca, port, .up = up, .mtu = (uint16_t)(128u << mtu));
+	emu_event(hca, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, TRACE_OBJ_DEVICE,
+		  hca->cfg.device, NULL);
+}
+
+static void record_gid(struct emu_hca *hca, unsigned int index)
+{
+	struct trace_ip ip;
+
+	memcpy(ip.b, hca->gid[index].b, sizeof(ip.b));
+	EMU_TRACE(hca, gid, .gid = ip, .index = index);
 }
 
 int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip)
@@ -138,7 +148,8 @@ int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip
 		return 0;
 	hca->gid_used[index] = ip;
 	hca->gid[index] = ip ? *ip : (struct net_ip){{0}};
-	emu_event(hca, IBV_EVENT_GID_CHANGE, NULL);
+	record_gid(hca, index);
+	emu_event(hca, IBV_EVENT_GID_CHANGE, TRACE_OBJ_DEVICE, hca->cfg.device, NULL);
 	return 0;
 }
 

@@ -105,6 +105,38 @@ bool emu_hca_timer_due(const struct emu_hca *hca)
 	return tr_timer_due(hca);
 }
 
+/* IBTA 13.4.2, 12.6: the common header, then most messages begin with both IDs */
+#define MAD_CLASS_CM 0x07
+#define MAD_ATTR     16
+#define CM_LOCAL_ID  24
+#define CM_REMOTE_ID 28
+#define CM_ATTR_REJ  0x12
+#define REJ_REASON   34
+
+static uint32_t be(const uint8_t *p, int n)
+{
+	uint32_t v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
+		    bool sent)
+{
+	uint16_t attr = (uint16_t)be(mad + MAD_ATTR, 2);
+	struct trace_ip ip;
+
+	if (mad[1] != MAD_CLASS_CM)
+		return;
+	memcpy(ip.b, peer->b, sizeof(ip.b));
+	EMU_TRACE(hca, cm_message, .peer = ip, .local_id = be(mad + CM_LOCAL_ID, 4),
+		  .remote_id = be(mad + CM_REMOTE_ID, 4), .message = attr,
+		  .reason = attr == CM_ATTR_REJ ? (uint16_t)be(mad + REJ_REASON, 2) : 0,
+		  .sent = sent);
+}
+
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
 		   const uint8_t *mad, uint32_t len)
 {
@@ -129,6 +161,7 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 	roce_build(p, &h);
 	memcpy(p + hdr_len, mad, len);
 	memset(p + hdr_len + len, 0, ROCE_MAD_LEN - len);
+	emu_record_mad(hca, &path->dst, p + hdr_len, true);
 	hca->ops->tx_put(hca->arg);
 	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
 	hca->counter[EMU_CNT_SENT_PKTS]++;

@@ -224,6 +224,12 @@ struct emu_ring_info emu_cq_ring(const struct emu_cq *cq);
  */
 void emu_cq_arm(struct emu_cq *cq, bool solicited_only);
 
+/*
+ * emu_cq_watch - from now on who polls counts in the recorder's object, which is returned, and
+ * which names @app as the program's
+ */
+struct trace_object *emu_cq_watch(struct emu_cq *cq, uint64_t app);
+
 /* --- SRQ, XRCD -------------------------------------------------------------------- */
 
 int emu_xrcd_create(struct emu_hca *hca, struct emu_xrcd **out);

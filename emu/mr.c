@@ -126,6 +126,13 @@ static uint64_t first_iova(uint64_t iova, int access)
 	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 }
 
+static void record(const struct emu_mr *mr)
+{
+	EMU_TRACE(mr->hca, reg_mr, .addr = mr->start, .length = mr->length,
+		  .iova = mr->iova, .mr = mr->k.key, .pd = mr->pd->num,
+		  .access = (uint32_t)mr->access);
+}
+
 int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
 	       int access, struct emu_mr **out)
 {
@@ -136,8 +143,11 @@ int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova
 	ret = check_access(access);
 	if (!ret)
 		ret = check_range(start, length, iova, access);
-	if (ret)
+	if (ret) {
+		EMU_TRACE(hca, reg_mr, .addr = start, .length = length, .iova = iova,
+			  .pd = pd->num, .access = (uint32_t)access, .result = ret);
 		return ret;
+	}
 	if (hca->num_mrs >= EMU_MAX_MR)
 		return -ENOMEM;
 	mr = calloc(1, sizeof(*mr));
@@ -155,12 +165,15 @@ int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova
 	odp_mr_set_label(mr->odp, mr->k.key, "");
 	pd->users++;
 	hca->num_mrs++;
+	record(mr);
 	*out = mr;
 	return 0;
 
 err_memory:
 	odp_mr_put(mr->odp);
 err_free:
+	EMU_TRACE(hca, reg_mr, .addr = start, .length = length, .iova = iova,
+		  .pd = pd->num, .access = (uint32_t)access, .result = ret);
 	free(mr);
 	return ret;
 }
@@ -227,11 +240,15 @@ int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start
 		want.k.key = (mr->k.key & ~0xffu) | next_key(mr->hca, mr->k.key & 0xff);
 	*mr = want;
 	odp_mr_set_label(mr->odp, mr->k.key, "");
+	EMU_TRACE(mr->hca, rereg_mr, .addr = mr->start, .length = mr->length,
+		  .iova = mr->iova, .mr = mr->k.key, .pd = mr->pd->num,
+		  .access = (uint32_t)mr->access);
 	return 0;
 }
 
 int emu_mr_dereg(struct emu_mr *mr)
 {
+	emu_ended(mr->hca, TRACE_OBJ_MR, mr->k.key, mr->num_mw ? -EINVAL : 0);
 	if (mr->num_mw) /* rxe_dereg_mr(); IBTA 10.6.7.2.6 */
 		return -EINVAL;
 	emu_key_del(mr->hca, &mr->k);

@@ -109,12 +109,15 @@ struct emu_hca {
 	struct emu_mcast_group *mcast;
 	uint32_t num_mcast_groups, num_mcast_attached;
 	uint32_t num_pds, num_mrs, num_mws, num_cqs, num_xrcds;
-	uint32_t next_pd;
+	uint32_t next_pd, next_cq;
 	uint64_t rng;
 	uint32_t gsi_psn;	  /* of QP1, which has no struct emu_qp */
 	struct emu_transport *tr; /* the transport's: ready list, timers */
 };
 
+/* A MAD that QP1 gets from @peer, or sends there */
+void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
+		    bool sent);
 /* A number of the HCA's own generator, which depends on the seed only */
 uint64_t emu_rand(struct emu_hca *hca);
 /* Say something to the user: one line, which struct emu_ops takes and the engine writes to stderr */
@@ -275,9 +278,13 @@ struct cq_aside;
  *		index is @forgotten_from
  * @aside:	@n_aside completions that wait for room, see cq.c; room for @aside_room
  * @aside_next:	in the HCA's list, if @aside_listed
+ * @num:	its number in records
+ * @seen:	what the recorder shows of it
  */
 struct emu_cq {
 	struct emu_hca *hca;
+	uint32_t num;
+	struct trace_object *seen;
 	struct emu_ring ring;
 	void *owner, *cookie;
 	uint32_t cqe;
@@ -364,10 +371,41 @@ int emu_path_from_ah(const struct emu_hca *hca, const struct ibv_ah_attr *attr,
 void emu_mcast_each(struct emu_hca *hca, const struct net_ip *group,
 		    void (*fn)(void *arg, struct emu_qp *qp), void *arg);
 
-/* An event of a QP, CQ or SRQ */
-static inline void emu_event(struct emu_hca *hca, enum ibv_event_type type, void *cookie)
+/* A record of what happens, see trace/recorder.h */
+#define EMU_TRACE(hca, name, ...)                                                        \
+	TRACE((hca)->cfg.recorder, (hca)->now, name, __VA_ARGS__)
+
+/* An event of an object, which @cookie stands for; of the port: NULL */
+static inline void emu_event(struct emu_hca *hca, enum ibv_event_type type,
+			     enum trace_object_kind kind, uint32_t id, void *cookie)
 {
+	EMU_TRACE(hca, async_event, .event = (uint8_t)type, .object = (uint8_t)kind,
+		  .id = id);
 	hca->ops->async_event(hca->arg, type, cookie);
+}
+
+/* An object of @kind was made, or not (@ret); one is gone */
+static inline void emu_made(struct emu_hca *hca, enum trace_object_kind kind, uint32_t id,
+			    uint32_t parent, uint32_t size, int ret)
+{
+	if (ret)
+		EMU_TRACE(hca, verb_failed, .object = (uint8_t)kind,
+			  .verb = TRACE_VERB_CREATE, .parent = parent, .size = size,
+			  .result = ret);
+	else
+		EMU_TRACE(hca, verb, .object = (uint8_t)kind, .verb = TRACE_VERB_CREATE,
+			  .id = id, .parent = parent, .size = size);
+}
+
+static inline void emu_ended(struct emu_hca *hca, enum trace_object_kind kind,
+			     uint32_t id, int ret)
+{
+	if (ret)
+		EMU_TRACE(hca, verb_failed, .object = (uint8_t)kind,
+			  .verb = TRACE_VERB_DESTROY, .id = id, .result = ret);
+	else
+		EMU_TRACE(hca, verb, .object = (uint8_t)kind, .verb = TRACE_VERB_DESTROY,
+			  .id = id);
 }
 
 #endif

@@ -18,12 +18,14 @@ int emu_pd_create(struct emu_hca *hca, struct emu_pd **out)
 	pd->hca = hca;
 	pd->num = ++hca->next_pd;
 	hca->num_pds++;
+	emu_made(hca, TRACE_OBJ_PD, pd->num, 0, 0, 0);
 	*out = pd;
 	return 0;
 }
 
 int emu_pd_destroy(struct emu_pd *pd)
 {
+	emu_ended(pd->hca, TRACE_OBJ_PD, pd->num, pd->users ? -EBUSY : 0);
 	if (pd->users)
 		return -EBUSY;
 	pd->hca->num_pds--;

@@ -202,7 +202,84 @@ static struct emu_qp *alloc_qp(struct emu_hca *hca, const struct emu_qp_init *in
 	return qp;
 }
 
-int emu_qp_create(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out)
+/* --- what others see -------------------------------------------------------------- */
+
+static void show_ip(struct trace_ip *to, const struct net_ip *ip)
+{
+	memcpy(to->b, ip->b, sizeof(to->b));
+}
+
+/* The attributes that are set by modify */
+static void show_attr(struct emu_qp *qp)
+{
+	struct trace_qp *s = &qp->seen->qp;
+	const struct ibv_qp_attr *a = &qp->attr;
+
+	s->peer = a->dest_qp_num;
+	s->mtu = qp->mtu;
+	s->timeout = a->timeout;
+	s->retry_cnt = a->retry_cnt;
+	s->rnr_retry = a->rnr_retry;
+	s->min_rnr_timer = a->min_rnr_timer;
+	s->max_rd_atomic = a->max_rd_atomic;
+	s->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	show_ip(&s->local, &qp->path.src);
+	show_ip(&s->remote, &qp->path.dst);
+}
+
+static int show(struct emu_qp *qp)
+{
+	struct trace_object *o = recorder_object(qp->hca->cfg.recorder);
+
+	if (!o)
+		return -ENOMEM;
+	o->id = qp->qpn;
+	o->device = qp->hca->cfg.device;
+	o->created = o->qp.since = qp->hca->now;
+	o->qp.type = (uint8_t)qp->type;
+	o->qp.pd = qp->pd ? qp->pd->num : 0;
+	o->qp.send_cq = qp->send_cq ? qp->send_cq->num : 0;
+	o->qp.recv_cq = qp->recv_cq ? qp->recv_cq->num : 0;
+	o->qp.srq = qp->srq ? qp->srq->num : 0;
+	o->qp.cause = TRACE_CAUSE_CREATE;
+	o->qp.sq.depth = qp->cap.max_send_wr;
+	o->qp.rq.depth = qp->cap.max_recv_wr;
+	qp->seen = o;
+	recorder_object_ready(o, TRACE_OBJ_QP);
+	return 0;
+}
+
+void emu_qp_show_state(struct emu_qp *qp, enum ibv_qp_state from, enum trace_cause cause,
+		       enum ibv_wc_status status)
+{
+	struct trace_qp *s = &qp->seen->qp;
+
+	s->state = (uint8_t)qp->state;
+	s->since = qp->hca->now;
+	s->cause = (uint8_t)cause;
+	s->status = (uint8_t)status;
+	if (cause == TRACE_CAUSE_MODIFY)
+		EMU_TRACE(qp->hca, qp_state, .qpn = qp->qpn, .from = (uint8_t)from,
+			  .to = s->state, .cause = s->cause);
+	else
+		EMU_TRACE(qp->hca, qp_failed, .qpn = qp->qpn, .from = (uint8_t)from,
+			  .to = s->state, .cause = s->cause, .status = s->status);
+}
+
+static void record_create(struct emu_hca *hca, const struct emu_qp_init *init,
+			  uint32_t qpn, int ret)
+{
+	EMU_TRACE(
+	    hca, create_qp, .qpn = qpn, .pd = init->pd ? init->pd->num : 0,
+	    .send_cq = init->send_cq ? init->send_cq->num : 0,
+	    .recv_cq = init->recv_cq ? init->recv_cq->num : 0,
+	    .srq = init->srq ? init->srq->num : 0, .max_send_wr = init->cap.max_send_wr,
+	    .max_recv_wr = init->cap.max_recv_wr, .type = (uint8_t)init->type,
+	    .sig_all = init->sq_sig_all, .max_send_sge = (uint8_t)init->cap.max_send_sge,
+	    .max_recv_sge = (uint8_t)init->cap.max_recv_sge, .result = ret);
+}
+
+static int make_qp(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out)
 {
 	struct emu_qp *qp;
 	int ret = check_init(init);
@@ -220,7 +297,9 @@ int emu_qp_create(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp *
 	ret = emu_qpn_alloc(hca, qp, &qp->qpn);
 	if (ret)
 		goto err_rings;
-	ret = tr_qp_init(qp);
+	ret = show(qp);
+	if (!ret)
+		ret = tr_qp_init(qp);
 	if (ret)
 		goto err_qpn;
 	take_refs(qp, 1);
@@ -229,6 +308,7 @@ int emu_qp_create(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp *
 	return 0;
 
 err_qpn:
+	recorder_object_free(hca->cfg.recorder, qp->seen);
 	emu_qpn_free(hca, qp->qpn);
 err_rings:
 	free_rings(qp);
@@ -237,11 +317,21 @@ err_free:
 	return ret;
 }
 
+int emu_qp_create(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out)
+{
+	int ret = make_qp(hca, init, out);
+
+	record_create(hca, init, ret ? 0 : (*out)->qpn, ret);
+	return ret;
+}
+
 int emu_qp_destroy(struct emu_qp *qp)
 {
+	emu_ended(qp->hca, TRACE_OBJ_QP, qp->qpn, qp->mcast_groups ? -EBUSY : 0);
 	if (qp->mcast_groups)
 		return -EBUSY;
 	tr_qp_fini(qp);
+	recorder_object_free(qp->hca->cfg.recorder, qp->seen);
 	emu_mw_qp_gone(qp);
 	emu_qpn_free(qp->hca, qp->qpn);
 	free_rings(qp);
@@ -434,7 +524,29 @@ static void enter(struct emu_qp *qp, int mask)
 	}
 }
 
-int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* What was asked for, and what came of it. @from: the state before */
+static void record_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
+			  enum ibv_qp_state from, int ret)
+{
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+
+#define FIELDS                                                                           \
+	.qpn = qp->qpn, .mask = (uint32_t)mask, .peer = attr->dest_qp_num,               \
+	.rq_psn = attr->rq_psn, .sq_psn = attr->sq_psn, .result = ret,                   \
+	.from = (uint8_t)from, .to = (uint8_t)to, .timeout = attr->timeout,              \
+	.retry_cnt = attr->retry_cnt, .rnr_retry = attr->rnr_retry,                      \
+	.min_rnr_timer = attr->min_rnr_timer, .max_rd_atomic = attr->max_rd_atomic,      \
+	.max_dest_rd_atomic = attr->max_dest_rd_atomic,                                  \
+	.path_mtu = (uint16_t)(128u << (attr->path_mtu & 7)),                            \
+	.access = (uint16_t)attr->qp_access_flags
+	if (ret)
+		EMU_TRACE(qp->hca, modify_refused, FIELDS);
+	else
+		EMU_TRACE(qp->hca, modify_qp, FIELDS);
+#undef FIELDS
+}
+
+static int modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = qp->state;
 	struct net_path path;
@@ -453,6 +565,8 @@ int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_STATE)
 		qp->state = attr->qp_state;
 	qp->attr.qp_state = qp->attr.cur_qp_state = qp->state;
+	if (qp->state != from)
+		emu_qp_show_state(qp, from, TRACE_CAUSE_MODIFY, IBV_WC_SUCCESS);
 	if (qp->state != from || qp->state == IBV_QPS_RESET)
 		enter(qp, mask);
 	else if (qp->state != IBV_QPS_ERR)
@@ -460,15 +574,29 @@ int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-void emu_qp_fail(struct emu_qp *qp, int event)
+int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
+	enum ibv_qp_state from = qp->state;
+	int ret = modify(qp, attr, mask);
+
+	show_attr(qp);
+	record_modify(qp, attr, mask, from, ret);
+	return ret;
+}
+
+void emu_qp_fail(struct emu_qp *qp, int event, enum trace_cause cause,
+		 enum ibv_wc_status status)
+{
+	enum ibv_qp_state from = qp->state;
+
 	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
 		return;
 	qp->state = IBV_QPS_ERR;
 	qp->attr.qp_state = qp->attr.cur_qp_state = qp->state;
+	emu_qp_show_state(qp, from, cause, status);
 	enter_error(qp);
 	if (event)
-		emu_event(qp->hca, (enum ibv_event_type)event, qp->cookie);
+		emu_qp_event(qp, (enum ibv_event_type)event);
 }
 
 void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,

@@ -22,6 +22,7 @@
  * @xrc_pd:	XRC_RECV: PD of the SRQ that the request at hand names; set by the responder
  * @mws:	type 2B windows bound to it
  * @tr:		the transport's part
+ * @seen:	what the recorder shows of it
  */
 struct emu_qp {
 	struct emu_hca *hca;
@@ -44,14 +45,29 @@ struct emu_qp {
 	const struct emu_pd *xrc_pd;
 	struct emu_mw *mws;
 	struct emu_tr_qp tr;
+	struct trace_object *seen;
 };
+
+/* An event of the QP */
+static inline void emu_qp_event(struct emu_qp *qp, enum ibv_event_type type)
+{
+	emu_event(qp->hca, type, TRACE_OBJ_QP, qp->qpn, qp->cookie);
+}
+
+/*
+ * emu_qp_show_state - the QP has entered another state than @from, because of @cause, and
+ * of a completion with @status where that is the cause
+ */
+void emu_qp_show_state(struct emu_qp *qp, enum ibv_qp_state from, enum trace_cause cause,
+		       enum ibv_wc_status status);
 
 /*
  * emu_qp_fail - the transport found a fatal error: the QP enters ERR, its queues are flushed;
  * @event raised if not 0 (enum ibv_event_type; 0 is CQ_ERR, no event of a QP). Nothing happens in
- * RESET, and when the QP is in ERR already.
+ * RESET, and when the QP is in ERR already. @cause, @status: see emu_qp_show_state()
  */
-void emu_qp_fail(struct emu_qp *qp, int event);
+void emu_qp_fail(struct emu_qp *qp, int event, enum trace_cause cause,
+		 enum ibv_wc_status status);
 
 /*
  * emu_qp_mask - what of the attributes @mask concerns such a QP: who modifies one half of an XRC

@@ -76,6 +76,9 @@ void req_wait_done(struct tr_timer *timer)
 {
 	struct tr_qp *t = of_wait_timer(timer);
 
+	EMU_TRACE(t->qp->hca, timer, .qpn = t->qp->qpn, .psn = t->req.una,
+		  .timer = t->req.state == REQ_RNR ? TRACE_TIMER_RNR : TRACE_TIMER_FAULT,
+		  .retries_left = t->req.rnr_left);
 	req_enter(t, REQ_RUN, 0);
 	req_arm_ack_timer(t);
 }
@@ -220,6 +223,10 @@ static struct tr_wqe *take(struct tr_qp *t)
 	wqe_decode(t->qp, req_ring_index(t, req->tail), w);
 	w->first_psn = req->next_psn;
 	req->next_psn = roce_psn_add(req->next_psn, w->npsn);
+	EMU_TRACE(t->qp->hca, begin_send, .wr_id = w->wr_id, .qpn = t->qp->qpn,
+		  .psn = w->first_psn, .packets = w->npsn,
+		  .number = req_ring_index(t, req->tail), .length = w->length,
+		  .opcode = w->opcode);
 	req->tail++;
 	req->cur_psn = 0;
 	req->sg_psn = UINT32_MAX;
@@ -358,6 +365,14 @@ enum tr_step req_memory_error(struct tr_qp *t, struct tr_wqe *w, int err,
 	    t, w, err == -ENOSPC ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR);
 }
 
+/* What was sent before is sent again. */
+static enum trace_why why_sent(const struct tr_req *req, uint32_t psn)
+{
+	return psn_diff(psn, req->una) < psn_diff(req->max_psn, req->una)
+		   ? (enum trace_why)req->why
+		   : TRACE_WHY_FIRST;
+}
+
 /* One packet of a SEND or WRITE */
 static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 {
@@ -391,7 +406,7 @@ static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 	err = len ? req_gather(t, w, k, data, len, &acc) : 0;
 	if (err)
 		return req_memory_error(t, w, err, &acc);
-	tr_tx_close(qp->hca, total);
+	tr_tx_close(qp, &h, len, total, why_sent(req, h.psn));
 	req->unasked = h.ack_req ? 0 : req->unasked + 1;
 	req_sent(t, w, 1);
 	return TR_SENT;
@@ -473,7 +488,7 @@ static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 	err = len ? req_gather(t, w, 0, data, len, &acc) : 0;
 	if (err)
 		return req_memory_error(t, w, err, &acc);
-	tr_tx_close(qp->hca, total);
+	tr_tx_close(qp, &h, len, total, why_sent(req, h.psn));
 	req->unasked = 0;
 	req->rd_out++;
 	req_sent(t, w, span);

@@ -122,6 +122,7 @@ static void res_again(struct tr_resp *resp, uint32_t i, uint32_t start, uint32_t
 		if (resp->res_due == 1 || i < resp->res_next)
 			resp->res_next = i;
 	}
+	r->again = true;
 	r->start = r->cur = start;
 	r->end = end;
 }
@@ -418,7 +419,8 @@ static enum tr_step send_response(struct tr_qp *t)
 		read_stops(t, r, v);
 		return TR_IDLE;
 	}
-	tr_tx_close(qp->hca, total);
+	tr_tx_close(qp, &h, len, total,
+		    r->again ? TRACE_WHY_RESPONSE_AGAIN : TRACE_WHY_RESPONSE);
 	response_sent(resp, r);
 	return TR_SENT;
 }

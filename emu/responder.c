@@ -178,6 +178,19 @@ void resp_rewind_recv(struct tr_resp *resp)
 	resp->rlen = resp->rpart = 0;
 }
 
+static void record_take(struct tr_qp *t, const struct emu_srq *srq)
+{
+	const struct emu_ring *r = srq ? &srq->ring : &t->qp->rq;
+	struct trace_qp *s = &t->qp->seen->qp;
+
+	s->rq.posted = ring_count_from(r, r->local);
+	s->rnr_since = 0;
+	EMU_TRACE(t->qp->hca, take_receive, .wr_id = t->resp.rwqe->wr_id,
+		  .qpn = t->qp->qpn, .srq = srq ? srq->num : 0,
+		  .num_sge = t->resp.rwqe->num_sge, .left = s->rq.posted,
+		  .length = t->resp.rwqe->length);
+}
+
 enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 {
 	struct tr_resp *resp = &t->resp;
@@ -195,6 +208,7 @@ enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 		return V_RNR;
 	}
 	resp->rwqe_held = true;
+	record_take(t, srq);
 	resp->rsrqn = srqn;
 	resp->resume = false;
 	resp_rewind_recv(resp);
@@ -226,7 +240,8 @@ void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited
 		qp->hca->counter[EMU_CNT_RDMA_RECV]++;
 	if (emu_cq_post(cq, wc, solicited || wc->status != IBV_WC_SUCCESS) &&
 	    qp->state != IBV_QPS_ERR)
-		emu_qp_fail(qp, IBV_EVENT_QP_FATAL);
+		emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_CQ_OVERRUN,
+			    IBV_WC_SUCCESS);
 }
 
 /* --- page faults ------------------------------------------------------------------ */
@@ -744,10 +759,14 @@ static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 	enum resp_verdict v;
 
 	if (diff < 0) {
+		tr_dropped(t->qp->hca, t->qp, pkt, h, TRACE_DROP_DUPLICATE);
 		duplicate(t, h, info);
 		return;
 	}
 	if (diff > 0) {
+		tr_dropped(t->qp->hca, t->qp, pkt, h,
+			   resp->state == RESP_RNR ? TRACE_DROP_AFTER_RNR
+						   : TRACE_DROP_OUT_OF_SEQUENCE);
 		out_of_sequence(t, h->psn);
 		return;
 	}
@@ -793,7 +812,7 @@ static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
 	resp->msg = MSG_NONE;
 	/* 9.9.3 class D: only what cost a receive WQE stops the QP */
 	if (resp->event == 0)
-		emu_qp_fail(t->qp, 0);
+		emu_qp_fail(t->qp, 0, TRACE_CAUSE_RESPONDER, IBV_WC_SUCCESS);
 }
 
 /* --- receiving -------------------------------------------------------------------- */
@@ -807,7 +826,7 @@ void resp_communication(struct tr_qp *t)
 	if (t->resp.comm_est || t->qp->state != IBV_QPS_RTR)
 		return;
 	t->resp.comm_est = true;
-	emu_event(t->qp->hca, IBV_EVENT_COMM_EST, t->qp->cookie);
+	emu_qp_event(t->qp, IBV_EVENT_COMM_EST);
 }
 
 /*
@@ -835,8 +854,12 @@ void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h
 	struct tr_resp *resp = &t->resp;
 
 	if (resp->state == RESP_OFF || resp->state == RESP_DYING ||
-	    t->qp->hca->now < resp->mute_until)
+	    t->qp->hca->now < resp->mute_until) {
+		tr_dropped(t->qp->hca, t->qp, pkt, h,
+			   t->qp->hca->now < resp->mute_until ? TRACE_DROP_FAULT
+							      : TRACE_DROP_QP_STATE);
 		return;
+	}
 	if (t->qp->type != IBV_QPT_UD) /* ud_rx() must look at the Q_Key first */
 		resp_communication(t);
 	if (resp->state == RESP_HELD && rx_held(t, pkt, h))
@@ -919,6 +942,17 @@ void resp_read_fault_over(struct odp_waiter *w)
 	tr_sched(t);
 }
 
+/* The peer is told that there is no receive request, or no memory yet. */
+static void show_rnr(struct emu_qp *qp)
+{
+	struct trace_qp *s = &qp->seen->qp;
+
+	qp->hca->counter[EMU_CNT_SND_RNR]++;
+	s->rnr_sent++;
+	if (!s->rnr_since)
+		s->rnr_since = qp->hca->now;
+}
+
 enum tr_step resp_ack(struct tr_qp *t)
 {
 	struct tr_resp *resp = &t->resp;
@@ -930,7 +964,8 @@ enum tr_step resp_ack(struct tr_qp *t)
 		return TR_IDLE;
 	if (!resp->nak && !resp->ack_due) {
 		if (resp->state == RESP_DYING)
-			emu_qp_fail(qp, resp->event);
+			emu_qp_fail(qp, resp->event, TRACE_CAUSE_RESPONDER,
+				    IBV_WC_SUCCESS);
 		return TR_IDLE;
 	}
 	tr_hdr(qp, &h, ROCE_ACK);
@@ -939,13 +974,16 @@ enum tr_step resp_ack(struct tr_qp *t)
 	h.msn = resp->nak ? resp->nak_msn : resp->msn;
 	if (!tr_tx_open(qp->hca, &qp->path, &h, 0, &total))
 		return TR_FULL;
-	tr_tx_close(qp->hca, total);
+	tr_tx_close(qp, &h, 0, total,
+		    (resp->nak & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR ? TRACE_WHY_RNR
+		    : resp->nak					       ? TRACE_WHY_NAK
+								       : TRACE_WHY_ACK);
 	if ((resp->nak & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR)
-		qp->hca->counter[EMU_CNT_SND_RNR]++;
+		show_rnr(qp);
 	resp->nak = 0;
 	resp->ack_due = false;
 	if (resp->state == RESP_DYING)
-		emu_qp_fail(qp, resp->event);
+		emu_qp_fail(qp, resp->event, TRACE_CAUSE_RESPONDER, IBV_WC_SUCCESS);
 	return TR_IDLE;
 }
 
@@ -981,5 +1019,5 @@ void resp_flush(struct tr_qp *t)
 	report(t, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV);
 	resp_flush_rq(t);
 	if (t->qp->srq)
-		emu_event(t->qp->hca, IBV_EVENT_QP_LAST_WQE_REACHED, t->qp->cookie);
+		emu_qp_event(t->qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }

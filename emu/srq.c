@@ -48,8 +48,10 @@ int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
 	if (!xrcd != !cq)
 		return -EINVAL;
 	ret = check_init(attr);
-	if (ret)
+	if (ret) {
+		emu_made(hca, TRACE_OBJ_SRQ, 0, pd->num, attr->max_wr, ret);
 		return ret;
+	}
 	if (hca->srqs.used >= EMU_MAX_SRQ)
 		return -ENOMEM;
 	srq = calloc(1, sizeof(*srq));
@@ -70,6 +72,7 @@ int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
 	srq->max_wr = srq->ring.slots - 1;
 	attr->max_wr = srq->max_wr;
 	take_refs(srq, 1);
+	emu_made(hca, TRACE_OBJ_SRQ, srq->num, pd->num, srq->max_wr, 0);
 	*out = srq;
 	return 0;
 
@@ -132,6 +135,7 @@ void emu_srq_query(const struct emu_srq *srq, struct ibv_srq_attr *attr)
 
 int emu_srq_destroy(struct emu_srq *srq)
 {
+	emu_ended(srq->hca, TRACE_OBJ_SRQ, srq->num, srq->users ? -EBUSY : 0);
 	if (srq->users)
 		return -EBUSY;
 	take_refs(srq, -1);
@@ -187,7 +191,8 @@ int emu_srq_take(struct emu_srq *srq, struct emu_recv_wqe *out)
 	/* the limit disarms itself: IBTA 10.2.9.2 */
 	if (ret != -ENOENT && ring_count_from(&srq->ring, srq->ring.local) < srq->limit) {
 		srq->limit = 0;
-		emu_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, srq->cookie);
+		emu_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, TRACE_OBJ_SRQ, srq->num,
+			  srq->cookie);
 	}
 	return ret;
 }

@@ -149,6 +149,79 @@ int tr_qp_init(struct emu_qp *qp)
 	return 0;
 }
 
+/* What the requester's next step waits for */
+static enum trace_wait sq_waits(const struct tr_qp *t)
+{
+	const struct tr_req *req = &t->req;
+	const struct tr_wqe *w = req->cur != req->tail ? req_wqe(req, req->cur) : NULL;
+
+	if (req->state == REQ_OFF)
+		return t->qp->seen->qp.sq.posted ? TRACE_WAIT_STATE : TRACE_WAIT_NONE;
+	if (req->state == REQ_RNR)
+		return TRACE_WAIT_RNR;
+	if (req->state == REQ_MEM)
+		return TRACE_WAIT_FAULT;
+	if (w && w->fence && req->cur_psn == 0 && req->rd_out)
+		return TRACE_WAIT_FENCE;
+	if (w && wqe_nonposted(w) && req->rd_out >= t->qp->attr.max_rd_atomic)
+		return TRACE_WAIT_CREDIT;
+	return req->head != req->tail ? TRACE_WAIT_ACK : TRACE_WAIT_NONE;
+}
+
+static enum trace_wait rq_waits(const struct tr_qp *t)
+{
+	if (t->resp.state == RESP_HELD || t->resp.waiting)
+		return TRACE_WAIT_FAULT;
+	return t->resp.state == RESP_RNR ? TRACE_WAIT_RNR : TRACE_WAIT_NONE;
+}
+
+static void show_wait(struct trace_queue *q, enum trace_wait wait, uint64_t now)
+{
+	if (q->wait == wait)
+		return;
+	q->wait = (uint8_t)wait;
+	q->since = now;
+}
+
+static void show_sq(struct tr_qp *t, struct trace_qp *s)
+{
+	const struct tr_req *req = &t->req;
+	uint64_t now = t->qp->hca->now;
+
+	s->una = req->una;
+	s->next_psn = req->next_psn;
+	s->max_psn = req->max_psn;
+	s->retry_left = req->retry_left;
+	s->rnr_left = req->rnr_left;
+	s->rnr_naks = req->rnr_naks;
+	s->timeouts = req->timeouts;
+	s->sq.posted = t->qp->sq.buf ? ring_count_from(&t->qp->sq, t->qp->sq.local) : 0;
+	s->sq.taken = req->tail - req->head;
+	if (req->head != req->tail) {
+		const struct tr_wqe *w = req_wqe(req, req->head);
+
+		/* another is at the head: it waits since now */
+		if (s->sq.wr_id != w->wr_id || s->sq.opcode != w->opcode)
+			s->sq.since = now;
+		s->sq.wr_id = w->wr_id;
+		s->sq.opcode = w->opcode;
+	}
+	show_wait(&s->sq, sq_waits(t), now);
+}
+
+/* Show where the QP's queues are, and what they wait for; after something has changed */
+static void tr_show(struct tr_qp *t)
+{
+	struct trace_qp *s = &t->qp->seen->qp;
+
+	if (t->qp->sq.buf)
+		show_sq(t, s);
+	s->epsn = t->resp.epsn;
+	show_wait(&s->rq, rq_waits(t), t->qp->hca->now);
+	if (t->resp.rwqe_held && t->resp.rwqe)
+		s->rq.wr_id = t->resp.rwqe->wr_id;
+}
+
 void tr_qp_fini(struct emu_qp *qp)
 {
 	struct tr_timers *timers = &qp->hca->tr->timers;
@@ -171,6 +244,7 @@ void tr_qp_reset(struct emu_qp *qp)
 	flush_del(t);
 	req_reset(t);
 	resp_reset(t);
+	tr_show(t);
 }
 
 void tr_qp_to_rtr(struct emu_qp *qp)
@@ -199,6 +273,7 @@ void tr_qp_to_error(struct emu_qp *qp)
 		comp_flush(t);
 	resp_flush(t);
 	flush_add(t);
+	tr_show(t);
 }
 
 void tr_qp_attr_changed(struct emu_qp *qp)
@@ -213,10 +288,34 @@ void tr_qp_attr_changed(struct emu_qp *qp)
 	tr_sched(t);
 }
 
+/* What is in the send ring since the doorbell before */
+static void record_posts(struct tr_qp *t)
+{
+	struct emu_qp *qp = t->qp;
+	uint32_t n = ring_count_from(&qp->sq, t->posted);
+
+	for (; n && recorder_wants(qp->hca->cfg.recorder, TRACE_KIND_post_send); n--) {
+		struct tr_wqe w;
+
+		wqe_decode(qp, t->posted, &w);
+		EMU_TRACE(qp->hca, post_send, .wr_id = w.wr_id, .qpn = qp->qpn,
+			  .opcode = w.opcode,
+			  .flags = (uint8_t)((w.fence ? IBV_SEND_FENCE : 0) |
+					     (w.signaled ? IBV_SEND_SIGNALED : 0) |
+					     (w.solicited ? IBV_SEND_SOLICITED : 0) |
+					     (w.is_inline ? IBV_SEND_INLINE : 0)),
+			  .num_sge = w.num_sge, .va = w.va, .rkey = w.rkey,
+			  .length = w.length, .number = t->posted);
+		t->posted = (t->posted + 1) & ring_mask(&qp->sq);
+	}
+	t->posted = ring_producer(&qp->sq);
+}
+
 void tr_qp_doorbell(struct emu_qp *qp)
 {
 	struct tr_qp *t = tr_of(qp);
 
+	record_posts(t);
 	if (t->req.state != REQ_OFF)
 		tr_sched(t);
 	else if ((qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) && qp->sq.buf)
@@ -276,11 +375,64 @@ uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roc
 	return p + hdr_len;
 }
 
-void tr_tx_close(struct emu_hca *hca, uint32_t total)
+static void show_packet(struct trace_packet *p, uint64_t now, const struct roce_hdr *h,
+			enum trace_why why)
 {
+	p->time = now;
+	p->psn = h->psn;
+	p->opcode = h->opcode;
+	p->syndrome = h->syndrome;
+	p->why = (uint8_t)why;
+	p->count++;
+}
+
+#define PACKET(qp_, h_, len_, why_)                                                      \
+	.qpn = (qp_)->qpn, .peer = (qp_)->attr.dest_qp_num, .psn = (h_)->psn,            \
+	.opcode = (h_)->opcode, .why = (uint8_t)(why_), .syndrome = (h_)->syndrome,      \
+	.ack_req = (h_)->ack_req, .length = (len_), .msn = (h_)->msn, .va = (h_)->va,    \
+	.rkey = (h_)->rkey, .dma_length = (h_)->dma_len
+
+static bool is_nak(const struct roce_hdr *h)
+{
+	return (h->opcode & 0x1f) == ROCE_ACK &&
+	       (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK;
+}
+
+void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
+		 uint32_t total, enum trace_why why)
+{
+	struct emu_hca *hca = qp->hca;
+
 	hca->ops->tx_put(hca->arg);
 	hca->counter[EMU_CNT_SENT_PKTS]++;
 	hca->counter[EMU_CNT_SENT_BYTES] += total + ROCE_ICRC_LEN;
+	show_packet(&qp->seen->qp.out, hca->now, h, why);
+	if (is_nak(h))
+		EMU_TRACE(hca, nak_out, PACKET(qp, h, len, why));
+	else if (why == TRACE_WHY_FIRST || why == TRACE_WHY_RESPONSE ||
+		 why == TRACE_WHY_ACK)
+		EMU_TRACE(hca, packet_out, PACKET(qp, h, len, why));
+	else
+		EMU_TRACE(hca, packet_again, PACKET(qp, h, len, why));
+}
+
+static void record_rx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len)
+{
+	show_packet(&qp->seen->qp.in, qp->hca->now, h, TRACE_WHY_FIRST);
+	if (is_nak(h))
+		EMU_TRACE(qp->hca, nak_in, PACKET(qp, h, len, 0));
+	else
+		EMU_TRACE(qp->hca, packet_in, PACKET(qp, h, len, 0));
+}
+
+void tr_dropped(struct emu_hca *hca, const struct emu_qp *qp, const struct net_rx *pkt,
+		const struct roce_hdr *h, enum trace_drop why)
+{
+	struct trace_ip from;
+
+	memcpy(from.b, pkt->path->src.b, sizeof(from.b));
+	EMU_TRACE(hca, drop, .qpn = qp ? qp->qpn : h->dqpn, .psn = h->psn, .from = from,
+		  .opcode = h->opcode, .why = (uint8_t)why, .length = pkt->len);
 }
 
 /*
@@ -315,6 +467,7 @@ bool tr_run(struct emu_hca *hca)
 		/* so that what happens meanwhile can put it back */
 		ready_del(tr, t);
 		step = turn(t, &budget);
+		tr_show(t);
 		if (step == TR_SENT) {
 			tr_sched(t);
 		} else if (step == TR_FULL) {
@@ -380,6 +533,7 @@ static void deliver(struct emu_qp *qp, const struct incoming *in)
 {
 	struct tr_qp *t = tr_of(qp);
 
+	record_rx(qp, &in->h, in->len);
 	if (in->info & ROCE_F_REQ)
 		resp_rx(t, in->pkt, &in->h, in->info, in->payload, in->len);
 	else if ((in->info & ROCE_F_RESP) && tr_reliable(qp))
@@ -400,10 +554,12 @@ void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 	hca->counter[EMU_CNT_RCVD_BYTES] += pkt->len + ROCE_ICRC_LEN;
 	if (!well_formed(&in)) {
 		hca->counter[EMU_CNT_RX_MALFORMED]++;
+		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_MALFORMED);
 		return;
 	}
 	if (!pkey_right(in.h.pkey)) {
 		hca->counter[EMU_CNT_RX_BAD_PKEY]++;
+		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_PKEY);
 		return;
 	}
 	if (in.h.dqpn == ROCE_QPN_MULTICAST && (in.info & ROCE_F_DETH)) {
@@ -418,6 +574,10 @@ void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 		qp = emu_hca_qp(hca, in.h.dqpn);
 	if (!qp || !transport_fits(qp, in.h.opcode) || !from_peer(qp, pkt->path)) {
 		hca->counter[EMU_CNT_RX_BAD_QPN]++;
+		tr_dropped(hca, NULL, pkt, &in.h,
+			   !qp				      ? TRACE_DROP_NO_QP
+			   : !transport_fits(qp, in.h.opcode) ? TRACE_DROP_TRANSPORT
+							      : TRACE_DROP_NOT_PEER);
 		return;
 	}
 	deliver(qp, &in);

@@ -100,6 +100,7 @@ enum resp_msg {
  * @orig:	atomic: what the memory held
  * @srqn:	XRC: names the PD
  * @answered:	all of the response was sent once, or given up
+ * @again:	it was asked for again
  */
 struct tr_res {
 	uint64_t va;
@@ -110,7 +111,7 @@ struct tr_res {
 	uint32_t msn;
 	uint32_t srqn;
 	uint8_t opcode; /* enum roce_op of the request */
-	bool answered;
+	bool answered, again;
 };
 
 /* struct tr_held - a request that waits behind a page fault */
@@ -140,6 +141,7 @@ struct tr_held {
  * @batch:	packets of the path MTU that the port sends by one call; one acknowledge
  *		is asked for each, and no batch is begun that the window would cut
  * @chunk:	packets that one READ request asks for at most
+ * @why:	what was sent before is sent again
  * @unasked:	packets sent since one asked for an acknowledge
  * @rd_out:	READs and atomics under way
  * @recovering:	a loss was concluded from a response; another conclusion says nothing
@@ -162,6 +164,7 @@ struct tr_req {
 	uint32_t wqe_size;
 	struct tr_wqe *wqe;
 	uint8_t retry_left, rnr_left;
+	uint8_t why; /* enum trace_why */
 	bool recovering;
 	bool no_new;
 	bool primed;
@@ -233,12 +236,14 @@ struct tr_resp {
 /*
  * struct tr_qp - the transport's state of a QP
  * @next:	in the ready list, if @ready
+ * @posted:	producer index of the send ring at the last doorbell
  */
 struct tr_qp {
 	struct emu_qp *qp;
 	struct tr_qp *next, *prev;
 	bool ready;
 	bool flush_listed;
+	uint32_t posted;
 	struct tr_qp *flush_next, *flush_prev;
 	struct tr_req req;
 	struct tr_resp resp;
@@ -313,7 +318,12 @@ void tr_hdr(const struct emu_qp *qp, struct roce_hdr *h, uint8_t op);
  */
 uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roce_hdr *h,
 		    uint32_t len, uint32_t *total);
-void tr_tx_close(struct emu_hca *hca, uint32_t total);
+/* @h, @len: what tr_tx_open() was given; @why: it is sent */
+void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
+		 uint32_t total, enum trace_why why);
+/* A packet for @qp (or NULL) is thrown away */
+void tr_dropped(struct emu_hca *hca, const struct emu_qp *qp, const struct net_rx *pkt,
+		const struct roce_hdr *h, enum trace_drop why);
 /* IBTA table 46: nanoseconds of an RNR timer code; the code that lasts at least @ns */
 uint64_t tr_rnr_ns(uint8_t code);
 uint8_t tr_rnr_code(uint64_t ns);

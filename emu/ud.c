@@ -66,7 +66,7 @@ enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
 	err = w->length ? req_gather(t, w, 0, data, w->length, &acc) : 0;
 	if (err)
 		return req_memory_error(t, w, err, &acc);
-	tr_tx_close(qp->hca, total);
+	tr_tx_close(qp, &h, w->length, total, TRACE_WHY_FIRST);
 	req_sent(t, w, 1);
 	return TR_SENT;
 }
@@ -133,6 +133,7 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 
 	if (h->qkey != t->qp->attr.qkey) {
 		t->qp->hca->counter[EMU_CNT_RX_BAD_QKEY]++;
+		tr_dropped(t->qp->hca, t->qp, pkt, h, TRACE_DROP_QKEY);
 		return;
 	}
 	resp_communication(t);
@@ -143,6 +144,8 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 		return;
 	}
 	t->resp.resume = false;
+	if (v == V_RNR)
+		tr_dropped(t->qp->hca, t->qp, pkt, h, TRACE_DROP_NO_RECEIVE);
 	if (v == V_OK) {
 		if (info & ROCE_F_IMM) {
 			wc.wc_flags |= IBV_WC_WITH_IMM;
@@ -151,7 +154,7 @@ void ud_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 		resp_complete_recv(t, &wc, h->se);
 	} else if (t->resp.event == 0) {
 		/* the receive WQE was no good, and said so */
-		emu_qp_fail(t->qp, 0);
+		emu_qp_fail(t->qp, 0, TRACE_CAUSE_RESPONDER, IBV_WC_SUCCESS);
 	}
 }
 
@@ -162,16 +165,20 @@ void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_
 {
 	if (!(info & ROCE_F_DETH) || (info & ROCE_F_IMM)) {
 		hca->counter[EMU_CNT_RX_BAD_QPN]++;
+		tr_dropped(hca, NULL, pkt, h, TRACE_DROP_NO_QP);
 		return;
 	}
 	if (h->qkey != ROCE_QKEY_GSI) {
 		hca->counter[EMU_CNT_RX_BAD_QKEY]++;
+		tr_dropped(hca, NULL, pkt, h, TRACE_DROP_QKEY);
 		return;
 	}
 	if (len != ROCE_MAD_LEN) {
 		hca->counter[EMU_CNT_RX_MALFORMED]++;
+		tr_dropped(hca, NULL, pkt, h, TRACE_DROP_MALFORMED);
 		return;
 	}
+	emu_record_mad(hca, &pkt->path->src, payload, false);
 	if (hca->ops->gsi_rx)
 		hca->ops->gsi_rx(hca->arg, pkt->path, h->sqpn, h->qkey, payload, len);
 }

@@ -54,6 +54,10 @@ static void invalidate_mr(struct odp_mr *mr, uintptr_t first, uintptr_t last)
 			f->raced = true;
 	mr_drop_pending(mr, page, last_page);
 	if (n) {
+		ODP_TRACE(mr, dom_clock(mr->dom), invalidate, .addr = first,
+			  .length = last - first + 1, .pages = n,
+			  .cause = first == 0 && last == UINTPTR_MAX ? TRACE_INVAL_ALL
+								     : TRACE_INVAL_CALL);
 		COUNT(mr, invalidations, 1);
 		COUNT(mr, pages_invalidated, n);
 	}

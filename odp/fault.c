@@ -67,6 +67,8 @@ static void enter_page(void *arg, struct pt_leaf *leaf, unsigned int i, uint64_t
 		pt_clear(&victim->demand->pt, e->node[n].page, 1, true, forget_page,
 			 victim);
 		COUNT(victim, evictions, 1);
+		ODP_TRACE(victim, dom_clock(mr->dom), evict,
+			  .addr = e->node[n].page << victim->shift);
 	}
 	leaf->slot[i] = evict_add(e, mr, page);
 }
@@ -412,16 +414,42 @@ static void ask_ahead(const struct service *s, struct pt_span miss, struct pt_sp
 	wait_for(&rest, span, s->acc->now);
 }
 
+/* Now; where nobody records, the clock is not read */
+static uint64_t record_clock(const struct odp_domain *dom)
+{
+	return dom->cfg.recorder ? clock_ns(dom) : 0;
+}
+
+/* A fault is over that began at @started: @changed pages, or -errno */
+static void record_fault(const struct service *s, struct pt_span span, uint64_t started,
+			 int64_t changed)
+{
+	uint64_t clock = record_clock(s->mr->dom), now = clock ? clock : s->acc->now;
+
+#define FIELDS                                                                           \
+	.addr = span.first << s->mr->shift, .duration = now - started,                   \
+	.pages = (uint32_t)span.n, .write = s->write, .remote = s->acc->remote,          \
+	.model = (uint8_t)s->model
+	if (changed < 0)
+		ODP_TRACE(s->mr, now, fault_failed, FIELDS, .result = (int32_t)changed);
+	else
+		ODP_TRACE(s->mr, now, fault, FIELDS, .made = (uint32_t)changed);
+#undef FIELDS
+}
+
 /* What is missing with the rest of the operation if that can be had, else alone */
 static int fault_now(const struct service *s, struct pt_span miss)
 {
 	struct pt_span span = with_ahead(s, miss);
+	uint64_t begin = record_clock(s->mr->dom);
 	int64_t changed = resolve(s, span, false), whole = changed;
 
 	if (changed < 0 && span.n > miss.n)
 		changed = resolve(s, miss, false);
 	if (changed == -EINPROGRESS)
 		return wait_for(s, whole == changed ? span : miss, s->acc->now);
+	record_fault(s, whole == changed ? span : miss, begin ? begin : s->acc->now,
+		     changed);
 	if (changed < 0)
 		return count_failed(s);
 	COUNT(s->mr, pages_faulted, changed);
@@ -455,6 +483,7 @@ static int serve_due(const struct service *s, struct pt_span miss,
 	if (changed == -EINPROGRESS)
 		return wait_for(s, span, p->started);
 	COUNT(s->mr, fault_ns, s->acc->now - p->started);
+	record_fault(s, span, p->started, changed);
 	if (p->rc && span.first == miss.first && span.n == miss.n)
 		return count_failed(s);
 	if (changed < 0) {
@@ -500,6 +529,9 @@ static int serve_new(const struct service *s, struct pt_span span)
 	rc = defer(s, p);
 	dom_unlock(s->mr->dom);
 	count_fault(s);
+	ODP_TRACE(s->mr, now, fault_wait, .addr = span.first << s->mr->shift,
+		  .latency = s->latency, .pages = (uint32_t)span.n, .write = s->write,
+		  .remote = s->acc->remote, .model = (uint8_t)s->model);
 	return rc;
 }
 
@@ -653,6 +685,8 @@ void mr_stale(struct odp_mr *mr, uintptr_t addr, size_t len)
 	dom_unlock(mr->dom);
 	if (!n)
 		return; /* the event has come meanwhile */
+	ODP_TRACE(mr, dom_clock(mr->dom), invalidate, .addr = addr, .length = len,
+		  .pages = n, .cause = TRACE_INVAL_STALE);
 	COUNT(mr, invalidations, 1);
 	COUNT(mr, pages_invalidated, n);
 }

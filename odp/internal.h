@@ -266,6 +266,10 @@ static inline uint64_t dom_clock(const struct odp_domain *dom)
 	return dom->os->now ? dom->os->now(dom->os_arg) : 0;
 }
 
+/* A record of what happened to @mr, see trace/recorder.h */
+#define ODP_TRACE(about, now, name, ...)                                                 \
+	TRACE((about)->dom->cfg.recorder, now, name, .mr = (about)->key, __VA_ARGS__)
+
 void dom_register(struct odp_domain *dom, struct odp_mr *mr);
 /* With the counters kept for the report */
 void dom_unregister(struct odp_domain *dom, struct odp_mr *mr);

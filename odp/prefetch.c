@@ -72,12 +72,18 @@ static int prefetch_step(struct odp_mr *mr, uint64_t first, uint64_t n,
 	    .nowait = patience.nowait,
 	    .cancelled = patience.cancelled,
 	};
+	uint64_t begin = dom_clock(mr->dom);
 	int64_t changed;
 
 	if (!miss.n)
 		return 0;
 	changed = advice == ODP_PREFETCH_NO_FAULT ? mr_resolve_present(mr, &r)
 						  : mr_resolve(mr, &r);
+	ODP_TRACE(mr, dom_clock(mr->dom), prefetch, .addr = miss.first << mr->shift,
+		  .length = miss.n << mr->shift, .duration = dom_clock(mr->dom) - begin,
+		  .pages = changed < 0 ? 0 : (uint32_t)changed,
+		  .result = changed < 0 ? (int32_t)changed : 0,
+		  .advice = (uint8_t)advice);
 	if (changed < 0)
 		/* nothing tells what is present: then nothing is */
 		return changed == -EOPNOTSUPP ? 0 : (int)changed;

@@ -200,6 +200,28 @@ static int renew_capture(const struct options *o)
 	return err ? usage_error("--pcap: %s: %s", o->pcap, strerror(-err)) : 0;
 }
 
+/* A trace is of one run: what an earlier one left under the name goes. */
+static int renew_trace(const struct options *o)
+{
+	char why[TRACE_WHY_BYTES];
+	struct trace_reader *t;
+	struct stat st;
+
+	if (!o->trace[0] || strstr(o->trace, "%p") || lstat(o->trace, &st))
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return access(o->trace, W_OK | X_OK)
+			   ? usage_error("--trace: %s: %s", o->trace, strerror(errno))
+			   : 0;
+	if (st.st_size && trace_open(o->trace, why, sizeof(why), &t))
+		return usage_error("--trace: %s is there and %s", o->trace, why);
+	if (st.st_size)
+		trace_close(t);
+	return unlink(o->trace)
+		   ? usage_error("--trace: %s: %s", o->trace, strerror(errno))
+		   : 0;
+}
+
 /* --- the program's environment ---------------------------------------------------- */
 
 static bool is_ours(const char *lib, size_t len)
@@ -331,6 +353,8 @@ static int run(int argc, char **argv)
 	rc = choose_devices(&o);
 	if (!rc)
 		rc = renew_capture(&o);
+	if (!rc)
+		rc = renew_trace(&o);
 	if (rc)
 		return rc;
 	supervise_block(&mask);

@@ -29,7 +29,8 @@ struct command {
 	void (*help)(FILE *out);
 };
 
-extern const struct command command_run, command_stat, command_doctor;
+extern const struct command command_run, command_stat, command_why, command_trace,
+    command_report, command_doctor;
 
 /* One line "urxe: ..." on stderr; returns EXIT_USAGE */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

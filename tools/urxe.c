@@ -9,9 +9,8 @@
 #include "tools/tools.h"
 
 static const struct command *const commands[] = {
-    &command_run,
-    &command_stat,
-    &command_doctor,
+    &command_run,   &command_stat,   &command_why,
+    &command_trace, &command_report, &command_doctor,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -120,13 +120,17 @@ struct trace_qp {
  * @produced, @polled: how many there ever were; polled by verbs of libibverbs
  * @waiting:	since when some wait to be polled (ns), 0: none
  * @armed:	ibv_req_notify_cq, 2: for solicited ones only; @events: that it gave
+ * @watched:	@polled is counted where the program polls; else it is what the queue said
+ *		when the last completion came
+ * @app:	the program's object, while it is watched
  */
 struct trace_cq {
 	uint32_t size, users;
 	_Atomic uint64_t produced, polled;
 	uint64_t waiting, last;
 	uint64_t events;
-	uint8_t armed, overrun, channel, unused[5];
+	_Atomic uint64_t app;
+	uint8_t armed, overrun, watched, unused[5];
 };
 
 /* struct trace_srq - a shared receive queue; @left: when one was last taken */

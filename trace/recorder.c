@@ -205,9 +205,21 @@ static void fill_header(struct recorder *r, const struct recorder_cfg *cfg)
 
 /* --- life ------------------------------------------------------------------------- */
 
+static bool in_segment(const struct recorder_inside *in, const void *p)
+{
+	for (unsigned int i = 0; i < in->n_pieces; i++)
+		if ((uintptr_t)p - (uintptr_t)in->piece[i].addr < in->piece[i].len)
+			return true;
+	return false;
+}
+
 static void destroy(struct recorder *r)
 {
 	struct recorder_inside *in = r->in;
+
+	for (size_t i = 0; i < in->n_free; i++)
+		if (!in_segment(in, in->free[i]))
+			free(in->free[i]);
 
 	for (unsigned int i = 0; i < in->n_pieces; i++)
 		munmap(in->piece[i].addr, in->piece[i].len);
@@ -394,14 +406,6 @@ struct trace_object *recorder_object(struct recorder *r)
 	return o;
 }
 
-static bool in_segment(const struct recorder_inside *in, const void *p)
-{
-	for (unsigned int i = 0; i < in->n_pieces; i++)
-		if ((uintptr_t)p - (uintptr_t)in->piece[i].addr < in->piece[i].len)
-			return true;
-	return false;
-}
-
 /* With the lock. If there is no memory for its place, it is not used again. */
 static void keep_free(struct recorder_inside *in, struct trace_object *o)
 {
@@ -421,10 +425,11 @@ void recorder_object_free(struct recorder *r, struct trace_object *o)
 {
 	if (!o)
 		return;
-	if (!r || !in_segment(r->in, o)) {
+	if (!r) {
 		free(o);
 		return;
 	}
+	/* also one outside of the segment stays: somebody may still look whether it is gone */
 	recorder_object_ready(o, TRACE_OBJ_FREE);
 	if (r->in->abandoned)
 		return;

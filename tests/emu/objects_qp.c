@@ -319,18 +319,21 @@ START_TEST(fail)
 	int calls;
 
 	ck_assert_int_eq(emu_qp_create(fake.hca, &i, &qp), 0);
-	emu_qp_fail(qp, IBV_EVENT_QP_FATAL);
+	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER,
+		    IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp->state, IBV_QPS_RESET);
 	ck_assert_int_eq(fake.events, 0);
 	fake_qp_to(qp, IBV_QPS_RTS);
-	emu_qp_fail(qp, IBV_EVENT_QP_FATAL);
+	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER,
+		    IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp->state, IBV_QPS_ERR);
 	ck_assert_str_eq(fake.tr, "error");
 	ck_assert_int_eq(fake.events, 1);
 	ck_assert_int_eq(fake.type[0], IBV_EVENT_QP_FATAL);
 	ck_assert_ptr_eq(fake.cookie[0], &pd);
 	calls = fake.tr_calls;
-	emu_qp_fail(qp, IBV_EVENT_QP_FATAL); /* once */
+	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER,
+		    IBV_WC_SUCCESS); /* once */
 	ck_assert_int_eq(emu_qp_modify(qp, &a, IBV_QP_STATE), 0);
 	ck_assert_int_eq(fake.tr_calls, calls);
 	ck_assert_int_eq(fake.events, 1);
@@ -338,7 +341,8 @@ START_TEST(fail)
 
 	ck_assert_int_eq(emu_qp_create(fake.hca, &i, &qp), 0);
 	fake_qp_to(qp, IBV_QPS_RTR);
-	emu_qp_fail(qp, 0);
+	emu_qp_fail(qp, 0, TRACE_CAUSE_RESPONDER,
+		    IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp->state, IBV_QPS_ERR);
 	ck_assert_int_eq(fake.events, 1);
 	emu_qp_destroy(qp);

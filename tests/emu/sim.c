@@ -38,12 +38,14 @@ static void print_line(void *arg, const char *line)
 static void usage(FILE *to)
 {
 	fputs(
-	    "usage: sim [--kind KIND] [--seeds N] [--start S] [--seed S] [--verbose] "
+	    "usage: sim [--kind KIND] [--seeds N] [--start S] [--seed S] [--record DIR] "
+	    "[--verbose] "
 	    "[--keep-going]\n"
 	    "  --kind KIND    only these scenarios (repeatable); without it all\n"
 	    "  --seeds N      how many of each kind, 1000\n"
 	    "  --start S      the first seed, 1\n"
 	    "  --seed S       one scenario, with all its packets\n"
+	    "  --record DIR   each host writes a trace there, see urxe help report\n"
 	    "  --verbose      a line for each scenario\n"
 	    "  --keep-going   do not stop at the first failure; print one line for each\n"
 	    "kinds:",
@@ -140,6 +142,7 @@ int main(int argc, char **argv)
 	    {"seeds", required_argument, NULL, 'n'},
 	    {"start", required_argument, NULL, 's'},
 	    {"seed", required_argument, NULL, 'S'},
+	    {"record", required_argument, NULL, 'r'},
 	    {"verbose", no_argument, NULL, 'v'},
 	    {"keep-going", no_argument, NULL, 'g'},
 	    {"help", no_argument, NULL, 'h'},
@@ -169,6 +172,9 @@ int main(int argc, char **argv)
 			break;
 		case 'S':
 			ok = single = number(optarg, &seed);
+			break;
+		case 'r':
+			sim_record_dir = optarg;
 			break;
 		case 'v':
 			verbose = true;

@@ -361,6 +361,7 @@ struct sim_host {
 	struct net_ip ip;
 	struct emu_hca *hca;
 	struct odp_domain *dom;
+	struct recorder *rec;
 	struct sim_arena arena[SIM_ARENAS];
 	struct emu_pd *pd, *pd2;
 	struct sim_mr mr[SIM_MRS];
@@ -455,6 +456,8 @@ struct sim_world {
 
 /* sim_world.c: clock, network, trace */
 void sim_world_init(struct sim_world *w, enum sim_kind kind, uint64_t seed);
+/* Each host writes a trace hN.trace there; NULL: none does */
+extern const char *sim_record_dir;
 int sim_hosts_create(struct sim_world *w);
 void sim_hosts_destroy(struct sim_world *w);
 void sim_world_fini(struct sim_world *w);

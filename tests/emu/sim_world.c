@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "trace/recorder.h"
 #include "sim.h"
 #include "trace/names.h"
 
@@ -660,15 +662,42 @@ void sim_world_init(struct sim_world *w, enum sim_kind kind, uint64_t seed)
 	sim_rng_seed(&w->rng, seed * SIM_KINDS + (uint64_t)kind);
 }
 
+const char *sim_record_dir;
+
+static int record(struct sim_host *h, struct emu_hca_cfg *cfg)
+{
+	struct recorder_cfg rcfg = {.slots = 1u << 18, .full = true};
+	char path[4096];
+	int err;
+
+	if (!sim_record_dir)
+		return 0;
+	snprintf(path, sizeof(path), "%s/h%u.trace", sim_record_dir, h->id);
+	unlink(path);
+	rcfg.path = path;
+	err = recorder_open(&rcfg, &h->rec);
+	if (err) {
+		fprintf(stderr, "sim: %s: %s\n", path, strerror(-err));
+		return err;
+	}
+	snprintf(h->rec->hdr->program, sizeof(h->rec->hdr->program), "host %u", h->id);
+	cfg->recorder = h->rec;
+	return 0;
+}
+
 static int host_create(struct sim_world *w, struct sim_host *h)
 {
 	struct emu_hca_cfg cfg = {.guid_be = 0x0200000000000000ull + h->id,
 				  .mtu = IBV_MTU_4096,
 				  .seed = sim_rand(&w->rng)};
+	struct odp_config odp = w->odp;
 	int err = sim_mem_init(h);
 
 	if (!err)
-		err = odp_domain_create(&w->odp, &sim_os, h, &h->dom);
+		err = record(h, &cfg);
+	odp.recorder = h->rec;
+	if (!err)
+		err = odp_domain_create(&odp, &sim_os, h, &h->dom);
 	if (err)
 		return err;
 	odp_domain_tell(h->dom, told, h);
@@ -784,6 +813,8 @@ void sim_hosts_destroy(struct sim_world *w)
 		emu_hca_destroy(h->hca);
 		odp_prefetch_drain(h->dom);
 		odp_domain_destroy(h->dom);
+		recorder_close(h->rec);
+		h->rec = NULL;
 		h->hca = NULL;
 		if (h->rings || h->ring_bytes)
 			sim_fail(w, "h%u: %lld rings were not freed", h->id,

@@ -38,6 +38,7 @@ STATE = {
     'verbs/host/paths.c': {'dir_once': ONCE, 'dir_value': PROCESS},
     'verbs/host/tree.c': {'once': ONCE},
     'verbs/host/sysfs.c': {'o': LARGE, 'devs': LARGE},
+    'verbs/engine/recording.c': {'leads_there': LARGE},
     'verbs/engine/engine.c': {'root': 'the one that all the others hang on'},
     'verbs/engine/vfile.c': {
         'table': 'descriptors belong to the process, and outlive its engine',
@@ -51,6 +52,7 @@ STATE = {
          'post_orig', 'create_qp_ex_orig', 'next_poll_kind'), ORIGINALS) | {
         'ended': 'from next_poll to end_poll of the thread'},
     'verbs/preload/interpose_relative.c': {'cwd': PROCESS},
+    'verbs/preload/poll_watch.c': {'known': 'what libibverbs hands to the wrapper of a poll has no room for it'},
     'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},
     'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},
     'tools/doctor.c': {'all_there': 'a command runs once'},

@@ -66,6 +66,11 @@ struct odp_domain *engine_odp(struct engine *e)
 	return e->odp;
 }
 
+struct recorder *engine_recorder(struct engine *e)
+{
+	return e->rec;
+}
+
 struct net_port *engine_port(struct engine *e)
 {
 	return e->port;
@@ -172,6 +177,7 @@ static int start_device(struct engine *e, unsigned int index)
 		ret = emu_hca_create(&cfg, &engine_emu_ops, d, &d->hca);
 	if (ret)
 		return ret;
+	emu_hca_set_time(d->hca, engine_now());
 	e->n_dev = index + 1;
 	set_faults(d);
 	return engine_links_init(d);

@@ -49,6 +49,8 @@ struct engine *engine_running(void);
 const struct options *engine_options(const struct engine *e);
 struct odp_domain *engine_odp(struct engine *e);
 struct net_port *engine_port(struct engine *e);
+/* Who is told of what happens; its times are engine_now() */
+struct recorder *engine_recorder(struct engine *e);
 unsigned int engine_device_count(const struct engine *e);
 struct engine_device *engine_device(struct engine *e, unsigned int index);
 

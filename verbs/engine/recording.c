@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +83,83 @@ static int open_in(const char *dir, struct recorder_cfg *cfg, struct recorder **
 	return ret;
 }
 
+/* --- full traces ------------------------------------------------------------------ */
+
+/* The file that leads from the session to the full trace */
+static char leads_there[PATH_MAX];
+
+/* Records that take at most @bytes: a power of two of them */
+static uint32_t slots_in(uint64_t bytes)
+{
+	uint32_t slots = 1;
+
+	while (2ull * slots * sizeof(struct trace_slot) <= bytes)
+		slots *= 2;
+	return slots;
+}
+
+/* What o->trace means for this process. 0 or -ENAMETOOLONG */
+static int trace_path(const struct options *o, char path[PATH_MAX])
+{
+	struct stat st;
+	int ret = report_expand(o->trace, (int)getpid(), path, PATH_MAX);
+	size_t n = ret ? 0 : strlen(path);
+
+	if (ret || stat(path, &st) || !S_ISDIR(st.st_mode))
+		return ret;
+	if (snprintf(path + n, PATH_MAX - n, "/%s.%d.trace",
+		     program_invocation_short_name, (int)getpid()) >= (int)(PATH_MAX - n))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/* Another process of the run has the name: add the process id. */
+static int open_trace(char path[PATH_MAX], struct recorder_cfg *cfg,
+		      struct recorder **out)
+{
+	size_t n = strlen(path);
+	int ret;
+
+	cfg->path = path;
+	ret = recorder_open(cfg, out);
+	if (ret != -EEXIST)
+		return ret;
+	if (snprintf(path + n, PATH_MAX - n, ".%d", (int)getpid()) >= (int)(PATH_MAX - n))
+		return -ENAMETOOLONG;
+	return recorder_open(cfg, out);
+}
+
+/* The session's file leads to the trace, where all is recorded. */
+static void lead_there(const struct options *o, const char *path)
+{
+	struct recorder_cfg cfg = {.slots = 1, .elsewhere = path};
+	struct recorder *r;
+
+	if (!o->dir[0] || open_in(o->dir, &cfg, &r))
+		return;
+	snprintf(leads_there, sizeof(leads_there), "%s", recorder_path(r));
+	recorder_close(r);
+}
+
+static int start_trace(const struct options *o, const struct recorder_cfg *usual,
+		       struct recorder **out)
+{
+	struct recorder_cfg cfg = *usual;
+	char path[PATH_MAX];
+	int ret = trace_path(o, path);
+
+	cfg.full = true;
+	cfg.slots = slots_in(o->trace_size);
+	if (!ret)
+		ret = open_trace(path, &cfg, out);
+	if (ret)
+		fprintf(stderr, "urxe: --trace: %s: %s; this process is not traced\n",
+			path, strerror(-ret));
+	else
+		lead_there(o, path);
+	return ret;
+}
+
 int recording_start(const struct options *o, struct recorder **out)
 {
 	struct recorder_cfg cfg = {
@@ -91,6 +169,8 @@ int recording_start(const struct options *o, struct recorder **out)
 	    .mapped = mapped,
 	};
 
+	if (o->trace[0] && start_trace(o, &cfg, out) == 0)
+		return 0;
 	if (o->dir[0] && open_in(o->dir, &cfg, out) == 0)
 		return 0;
 	cfg.path = NULL;
@@ -101,6 +181,8 @@ void recording_discard(struct recorder *r)
 {
 	if (r && recorder_path(r))
 		unlink(recorder_path(r));
+	if (leads_there[0])
+		unlink(leads_there);
 	recorder_close(r);
 }
 

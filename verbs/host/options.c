@@ -128,6 +128,16 @@ static bool format_pcap(const struct options *o, char *buf, size_t len)
 	return *o->pcap && give_path("", o->pcap, buf, len);
 }
 
+static int parse_trace(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return take_text(o->trace, sizeof(o->trace), v, err, errlen);
+}
+
+static bool format_trace(const struct options *o, char *buf, size_t len)
+{
+	return *o->trace && give_path("", o->trace, buf, len);
+}
+
 static int parse_impair(struct options *o, const char *v, char *err, size_t errlen)
 {
 	char why[120];
@@ -509,6 +519,35 @@ static bool format_max_pages(const struct options *o, char *buf, size_t len)
 	return o->odp.max_pages;
 }
 
+#define TRACE_SIZE_DEFAULT (64ull << 20)
+#define TRACE_SIZE_MIN	   (64ull << 10)
+#define TRACE_SIZE_MAX	   (16ull << 30)
+
+static int parse_trace_size(struct options *o, const char *v, char *err, size_t errlen)
+{
+	static const char units[] = "kmg";
+	const char *end, *unit;
+	uint64_t n;
+
+	if (!take_number(v, &n, &end))
+		return bad(err, errlen, "'%.64s' is not a size like 64m", v);
+	unit = *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
+	if (*end && (!unit || end[1]))
+		return bad(err, errlen, "'%.64s' is not a size like 64m (k, m, g)", v);
+	if (unit)
+		n = n > TRACE_SIZE_MAX ? n : n << 10 * (unit - units + 1);
+	if (n < TRACE_SIZE_MIN || n > TRACE_SIZE_MAX)
+		return bad(err, errlen, "'%.64s' is not between 64k and 16g", v);
+	o->trace_size = n;
+	return 0;
+}
+
+static bool format_trace_size(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "%" PRIu64, o->trace_size);
+	return o->trace_size != TRACE_SIZE_DEFAULT;
+}
+
 static int parse_yes_no(bool *out, const char *v, char *err, size_t errlen)
 {
 	if (strcmp(v, "yes") && strcmp(v, "no"))
@@ -628,6 +667,17 @@ static const struct row rows[] = {
       "write all packets to FILE, for Wireshark"},
      parse_pcap,
      format_pcap},
+    {{"trace", "URXE_TRACE", "FILE|DIR", NULL, false,
+      "record all that the device does in FILE, in which %p stands\n"
+      "for the process id, or in a file for each process in DIR; see\n"
+      "urxe help trace"},
+     parse_trace,
+     format_trace},
+    {{"trace-size", "URXE_TRACE_SIZE", "SIZE", NULL, false,
+      "room for records in a trace, 64m if not given; when it is used\n"
+      "up, the oldest are overwritten"},
+     parse_trace_size,
+     format_trace_size},
     {{"shm-dir", "URXE_SHM_DIR", "DIR", NULL, false,
       "where processes find each other; default /dev/shm"},
      parse_shm_dir,
@@ -647,6 +697,7 @@ void options_default(struct options *o)
 	o->odp.model = ODP_FAULT_SYNC;
 	o->odp.uffd = true;
 	o->lanes = true;
+	o->trace_size = TRACE_SIZE_DEFAULT;
 }
 
 int options_set(struct options *o, const char *name, const char *value, char *err,

@@ -25,6 +25,7 @@
  * @faults:	what is special about the faults of devices, by name; the first @n_faults
  * @stats:	empty, "text", or "json:FILE"
  * @pcap, @impair: as given, or empty
+ * @trace:	file or directory for full traces, or empty; @trace_size: bytes of records in each
  * @shm_dir:	where the shared table is; empty for /dev/shm
  */
 struct options {
@@ -42,6 +43,8 @@ struct options {
 	char odp_script[1024];
 	char stats[256];
 	char pcap[256];
+	char trace[256];
+	uint64_t trace_size;
 	char impair[256];
 	char shm_dir[256];
 };

@@ -24,6 +24,7 @@
 #include "emu/queue_layout.h"
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/next_verb.h"
+#include "verbs/preload/poll_watch.h"
 #include "verbs/preload/xrc.h"
 #include "verbs/uverbs/uverbs.h"
 
@@ -95,6 +96,8 @@ static int poll_kept(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 	do {
 		got = orig(cq, n, wc);
+		if (got > 0)
+			poll_watch(cq, got);
 		kept = got > 0 ? drop_forgotten(wc, got) : got;
 	} while (got > 0 && !kept);
 	return kept;
@@ -124,6 +127,8 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 	err = orig(cq, attr);
 	if (err == ENOENT && drive())
 		err = orig(cq, attr);
+	if (!err)
+		poll_watch(ibv_cq_ex_to_cq(cq), 1);
 	if (err || !is_forgotten(cq))
 		return err;
 	err = cq->next_poll(cq);
@@ -178,6 +183,8 @@ static int next_any(int place, struct ibv_cq_ex *cq)
 		err = next_poll_kind[place] == NEXT_UNKNOWN
 			  ? next_finding_out(place, cq)
 			  : ORIG(next_poll_orig, place)(cq);
+		if (!err)
+			poll_watch(ibv_cq_ex_to_cq(cq), 1);
 	} while (!err && is_forgotten(cq));
 	if (err == ENOENT && next_poll_kind[place] == NEXT_ENDS)
 		ended = cq;

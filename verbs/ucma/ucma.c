@@ -36,6 +36,7 @@
 #include "verbs/engine/event_channel.h"
 #include "verbs/host/libc.h"
 #include "verbs/host/paths.h"
+#include "trace/recorder.h"
 #include "verbs/ucma/ucma_internal.h"
 
 #define TABLE_MIN    16
@@ -125,6 +126,8 @@ struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int 
 	ev->resp.id = id->handle;
 	ev->resp.event = type;
 	ev->resp.status = (uint32_t)status;
+	TRACE(engine_recorder(id->file->u->engine), engine_now(), cm_event,
+	      .id = id->handle, .status = status, .event = (uint8_t)type);
 	queue_event(id->file, ev);
 	return ev;
 }
@@ -183,9 +186,11 @@ static uint32_t drop_id(struct ucma_id *id)
  * struct call - a command
  * @in:		the structure behind the header, zero behind @in_len
  * @out_len:	room for the answer
+ * @about:	the identifier that it names, for records
  */
 struct call {
 	struct ucma_file *f;
+	uint32_t about;
 	union {
 		uint8_t in[CMD_MAX];
 		struct rdma_ucm_create_id create_id;
@@ -223,10 +228,11 @@ static int respond(const struct call *c, uint64_t to, const void *resp, size_t l
 }
 
 /* An identifier of this channel. 0, -ENOENT, -EINVAL */
-static int get_id(const struct call *c, uint32_t handle, struct ucma_id **out)
+static int get_id(struct call *c, uint32_t handle, struct ucma_id **out)
 {
 	struct ucma_id *id = ucma_table_get(&c->f->u->ids, handle);
 
+	c->about = handle;
 	if (!id)
 		return -ENOENT;
 	if (id->file != c->f)
@@ -944,6 +950,8 @@ static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)
 		pthread_testcancel();
 	engine_enter(f->u->engine);
 	ret = cmd->run(&c);
+	TRACE(engine_recorder(f->u->engine), engine_now(), cm_call, .id = c.about,
+	      .result = ret, .call = (uint8_t)hdr.cmd);
 	engine_progress(f->u->engine, ENGINE_CHANGED);
 	engine_leave(f->u->engine);
 	return ret ? ret : (ssize_t)len;

@@ -1,0 +1,239 @@
+/*
+ * ladder.c - traces as text: all records in one order of time, then a summary.
+ *
+ * Each process has a letter. Packets are drawn as arrows, so that the two ends of a
+ * conversation stand one below the other:
+ *
+ *	   12.345 ms  A  QP 0x468000 --> SEND_ONLY PSN 5, 4 KiB --> QP 0x46c000
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/export.h"
+#include "trace/reader.h"
+#include "trace/render.h"
+
+/*
+ * struct sum - what the summary is made of, of one process
+ * @count:	records by kind
+ * @again:	packets sent again, by reason; @drop: packets thrown away, by reason
+ * @status:	completions in error, by status
+ * @fault_ns:	time in page faults
+ */
+struct sum {
+	uint64_t count[TRACE_N_KINDS];
+	uint64_t again[TRACE_N_WHYS];
+	uint64_t drop[TRACE_N_DROPS];
+	uint64_t status[32];
+	uint64_t fault_ns, faults;
+};
+
+/* struct line - a record of trace number @from, at @time of the clock that all share */
+struct line {
+	struct trace_record r;
+	uint64_t time;
+	int from;
+};
+
+/* The time of a record on the clock that all hosts have; a simulator has one clock anyway */
+static uint64_t common_time(const struct trace_info *i, uint64_t time)
+{
+	return i->real ? time - i->mono + i->real : time;
+}
+
+/*
+ * A file is in the order of writing, which is nearly that of time: who writes at the end of
+ * a turn says when the turn began. So all records are sorted.
+ */
+static int by_time(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->r.number < y->r.number ? -1 : x->r.number > y->r.number;
+}
+
+/* All records of all traces in the order of time; NULL with *@count 0: no memory */
+static struct line *collect(struct trace_reader **t, int n, size_t *count)
+{
+	size_t room = 1024, used = 0;
+	struct line *l = malloc(room * sizeof(*l)), *more;
+
+	*count = 0;
+	for (int i = 0; l && i < n; i++) {
+		trace_rewind(t[i]);
+		while (trace_next(t[i], &l[used].r)) {
+			l[used].time = common_time(trace_info(t[i]), l[used].r.time);
+			l[used++].from = i;
+			if (used < room)
+				continue;
+			room *= 2;
+			more = realloc(l, room * sizeof(*l));
+			if (!more) {
+				free(l);
+				return NULL;
+			}
+			l = more;
+		}
+	}
+	if (!l)
+		return NULL;
+	qsort(l, used, sizeof(*l), by_time);
+	*count = used;
+	return l;
+}
+
+/* --- counting --------------------------------------------------------------------- */
+
+static void add(struct sum *s, const struct trace_record *r)
+{
+	s->count[r->kind]++;
+	if (r->kind == TRACE_KIND_packet_again && r->u.packet_again.why < TRACE_N_WHYS)
+		s->again[r->u.packet_again.why]++;
+	if (r->kind == TRACE_KIND_drop && r->u.drop.why < TRACE_N_DROPS)
+		s->drop[r->u.drop.why]++;
+	if (r->kind == TRACE_KIND_completion_error && r->u.completion_error.status < 32)
+		s->status[r->u.completion_error.status]++;
+	if (r->kind == TRACE_KIND_fault || r->kind == TRACE_KIND_fault_failed) {
+		s->faults++;
+		s->fault_ns += r->u.fault.duration;
+	}
+}
+
+/* "12 of this, 3 of that" */
+static void print_counts(FILE *out, const char *what, const uint64_t *count, size_t n,
+			 enum trace_unit unit)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = trace_name(unit, i);
+
+		if (!count[i])
+			continue;
+		if (name)
+			fprintf(out, "%s %" PRIu64 " %s", any ? "," : what, count[i],
+				name);
+		else
+			fprintf(out, "%s %" PRIu64 " %zu", any ? "," : what, count[i], i);
+		any = true;
+	}
+	if (any)
+		putc('\n', out);
+}
+
+static void print_sum(FILE *out, char letter, const struct trace_reader *t,
+		      const struct sum *s)
+{
+	const struct trace_info *i = trace_info(t);
+	char text[32];
+
+	fprintf(out, "%c  %s (pid %d on %s)\n", letter, i->program, i->pid, i->host);
+	if (!i->full)
+		fputs("   only what is always recorded: packets and requests that went "
+		      "well "
+		      "are not\n",
+		      out);
+	fprintf(out,
+		"   %" PRIu64 " packets sent, %" PRIu64 " received; %" PRIu64
+		" requests posted, %" PRIu64 " completions\n",
+		s->count[TRACE_KIND_packet_out] + s->count[TRACE_KIND_packet_again] +
+		    s->count[TRACE_KIND_nak_out],
+		s->count[TRACE_KIND_packet_in] + s->count[TRACE_KIND_nak_in],
+		s->count[TRACE_KIND_post_send],
+		s->count[TRACE_KIND_completion] + s->count[TRACE_KIND_completion_error]);
+	print_counts(out, "   sent again:", s->again, TRACE_N_WHYS, TRACE_WHY);
+	print_counts(out, "   dropped:", s->drop, TRACE_N_DROPS, TRACE_DROP);
+	print_counts(out, "   failed requests:", s->status, 32, TRACE_STATUS);
+	if (s->count[TRACE_KIND_nak_out] || s->count[TRACE_KIND_nak_in])
+		fprintf(out, "   NAKs: %" PRIu64 " sent, %" PRIu64 " received\n",
+			s->count[TRACE_KIND_nak_out], s->count[TRACE_KIND_nak_in]);
+	if (s->faults)
+		fprintf(out, "   %" PRIu64 " page faults, %s in total\n", s->faults,
+			trace_time_text(s->fault_ns, text));
+	if (i->overwritten)
+		fprintf(out,
+			"   %" PRIu64
+			" records were overwritten (--trace-size is too small)\n",
+			i->overwritten);
+	if (i->lost || trace_unreadable(t))
+		fprintf(out, "   %" PRIu64 " records could not be written or read\n",
+			i->lost + trace_unreadable(t));
+}
+
+/* --- the ladder ------------------------------------------------------------------- */
+
+static bool is_packet(uint16_t kind, bool *out)
+{
+	*out = kind == TRACE_KIND_packet_out || kind == TRACE_KIND_packet_again ||
+	       kind == TRACE_KIND_nak_out;
+	return *out || kind == TRACE_KIND_packet_in || kind == TRACE_KIND_nak_in;
+}
+
+/* The IDs of both ends with an arrow between them, and the packet on it */
+static void packet_text(const struct trace_record *r, bool sent, char *buf, size_t size)
+{
+	const struct trace_rec_packet_out *p = &r->u.packet_out;
+	const char *op = trace_name(TRACE_OPCODE, p->opcode);
+	char what[64], bytes[32];
+
+	if (r->kind == TRACE_KIND_nak_out || r->kind == TRACE_KIND_nak_in)
+		trace_field_text(r, trace_field_named(trace_kind(r->kind), "syndrome"),
+				 what, sizeof(what));
+	else
+		snprintf(what, sizeof(what), "%s", op ? op : "?");
+	snprintf(buf, size, "QP 0x%06x %s %s PSN %u, %s %s 0x%06x%s%s", p->qpn,
+		 sent ? "-->" : "<--", what, p->psn, trace_size_text(p->length, bytes),
+		 sent ? "-->" : "<--", p->peer,
+		 r->kind == TRACE_KIND_packet_again ? "  " : "",
+		 r->kind == TRACE_KIND_packet_again && trace_name(TRACE_WHY, p->why)
+		     ? trace_name(TRACE_WHY, p->why)
+		     : "");
+}
+
+static void print_line(FILE *out, char letter, uint64_t since,
+		       const struct trace_record *r)
+{
+	static const char mark[] = {' ', ' ', '.', '!', '*'};
+	const struct trace_kind_desc *k = trace_kind(r->kind);
+	char text[256];
+	bool sent;
+
+	if (is_packet(r->kind, &sent))
+		packet_text(r, sent, text, sizeof(text));
+	else
+		trace_text(r, text, sizeof(text));
+	fprintf(out, "%13.6f ms %c %c %s\n", (double)since / 1e6, mark[k->severity],
+		letter, text);
+}
+
+static char letter_of(int i)
+{
+	return i < 26 ? (char)('A' + i) : '+';
+}
+
+void ladder_print(struct trace_reader **t, int n, bool errors, FILE *out)
+{
+	struct sum *sum = calloc((size_t)n, sizeof(*sum));
+	struct line *l;
+	size_t count;
+
+	l = collect(t, n, &count);
+	if (!sum || !l)
+		fputs("There is not enough memory for so many records.\n", out);
+	for (size_t i = 0; sum && i < count; i++) {
+		if (!errors || trace_kind(l[i].r.kind)->severity >= TRACE_NOTICE)
+			print_line(out, letter_of(l[i].from), l[i].time - l[0].time,
+				   &l[i].r);
+		add(&sum[l[i].from], &l[i].r);
+	}
+	fputs("\nSummary (. costs time, ! is not normal, * is an error)\n", out);
+	for (int i = 0; sum && i < n; i++)
+		print_sum(out, letter_of(i), t[i], &sum[i]);
+	free(sum);
+	free(l);
+}
