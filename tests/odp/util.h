@@ -68,12 +68,14 @@ static inline struct odp_mr *util_implicit(struct odp_domain *dom)
 }
 
 /*
- * Must the access be made again, because its pages are being fetched? Waits a little if so;
+ * Must the access be made again, because its pages are being fetched, or because somebody
+ * changed memory each time while they were (it may try at once)? Waits a little if so;
  * whoever waits longer than a fault may take sees the test's own timeout.
  */
 static inline bool util_again(int rc, const struct odp_access *acc)
 {
-	if (rc != -EAGAIN || acc->ready_at != ODP_WHEN_RESOLVED)
+	if (rc != -EAGAIN ||
+	    (acc->ready_at != ODP_WHEN_RESOLVED && acc->ready_at > acc->now))
 		return false;
 	usleep(100);
 	return true;
