@@ -1,7 +1,8 @@
 /*
  * ucma_internal.h - the connection manager's objects, for its own files only.
  *
- * ucma.c is the character device: commands, events, descriptors. ucma_id.c is the life of
+ * ucma.c is the character device, ucma_command.c what is written to it, ucma_event.c what is
+ * read from it, ucma_table.c the handles of both. ucma_id.c is the life of
  * an identifier (what the kernel's cma.c does), ucma_peer.c the part of it that talks to
  * peers through emu/cm, ucma_port.c port numbers, ucma_addr.c addresses and routes. All
  * of it runs with the engine's lock held.
@@ -89,6 +90,7 @@ struct ucma_table {
 	uint32_t lowest; /* no free entry is below */
 };
 int ucma_table_add(struct ucma_table *t, void *obj, uint32_t *handle); /* 0 or -ENOMEM */
+void *ucma_table_get(const struct ucma_table *t, uint32_t handle);     /* or NULL */
 void ucma_table_del(struct ucma_table *t, uint32_t handle);
 
 /*
@@ -225,8 +227,26 @@ struct ucma_id {
 
 /* --- ucma.c ----------------------------------------------------------------------- */
 
+/* The channel that @fd is, held until vfile_put(); NULL: it is none */
+struct ucma_file *ucma_file_get(int fd);
+
+/* --- ucma_command.c --------------------------------------------------------------- */
+
+/* What the application writes to a channel: its length, or -errno. Takes the engine's lock */
+ssize_t ucma_command(struct ucma_file *f, const void *buf, size_t len);
+
+/* --- ucma_event.c ----------------------------------------------------------------- */
+
 /* Queue an event of @id; NULL if nobody wants it or memory is short */
 struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int status);
+void ucma_event_queue(struct ucma_file *f, struct ucma_event *ev);
+/* Take out what is queued of @id: a list of which the caller is the owner */
+struct ucma_event *ucma_event_take(struct ucma_id *id);
+/* The first one in the queue has been given to the application */
+void ucma_event_done(struct ucma_file *f);
+void ucma_event_drop_mc(struct ucma_mc *mc);
+/* Destroy @id and what is queued of it; how many events were reported */
+uint32_t ucma_event_drop_id(struct ucma_id *id);
 
 /* --- ucma_id.c -------------------------------------------------------------------- */
 
