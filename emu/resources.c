@@ -14,7 +14,7 @@
  * request would have ended in: a wait, an RNR NAK, silence or a fatal NAK, and the
  * requester will ask again for all that it misses.
  *
- * Who may ask is judged by responder.c before.
+ * Who may ask is judged by responder_execute.c before.
  */
 #include <stdlib.h>
 

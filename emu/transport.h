@@ -2,7 +2,7 @@
  * transport.h - the transport as the rest of emu/ sees it (inside emu/ only).
  *
  * requester.c turns send WQEs into request packets, completer.c takes responses and
- * retires WQEs, responder.c executes requests; transport.c receives, schedules and times.
+ * retires WQEs, responder.c answers requests; transport.c receives, schedules and times.
  */
 #ifndef URXE_EMU_TRANSPORT_H
 #define URXE_EMU_TRANSPORT_H

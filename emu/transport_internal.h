@@ -1,6 +1,6 @@
 /*
  * transport_internal.h - the transport's own state: of a QP and of the HCA (transport.c,
- * requester.c, completer.c, responder.c, resources.c, ud.c only).
+ * requester.c, completer.c, responder*.c, resources.c, ud.c only).
  */
 #ifndef URXE_EMU_TRANSPORT_INTERNAL_H
 #define URXE_EMU_TRANSPORT_INTERNAL_H
@@ -371,19 +371,32 @@ void comp_timeout(struct tr_timer *timer);
 void resp_reset(struct tr_qp *t);
 void resp_start(struct tr_qp *t);
 void resp_flush(struct tr_qp *t);
-/*
- * Complete what the application posts to a receive queue in ERR. True if there was
- * something.
- */
-bool resp_flush_rq(struct tr_qp *t);
 /* A packet that is good came: COMM_EST, if it is the first */
 void resp_communication(struct tr_qp *t);
 void resp_rx(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 	     uint32_t info, const uint8_t *payload, uint32_t len);
+/* Put the request, and those that follow, aside until a page fault is over. */
+void resp_wait(struct tr_qp *t, const struct net_rx *pkt);
 /*
- * The receive queue of the QP, for the responder and for ud.c: resp_take_wqe() makes sure
- * that there is a receive WQE in use, resp_scatter() fills it, resp_complete_recv() ends
- * it.
+ * The acknowledge, or NAK, that ends what is due when all responses are out; one packet
+ */
+enum tr_step resp_ack(struct tr_qp *t);
+void resp_timer(struct tr_timer *timer);
+void resp_start_timer(struct tr_qp *t, uint64_t when);
+/* The end of a fault that a request, or the responses, waited for */
+void resp_fault_over(struct odp_waiter *w);
+void resp_read_fault_over(struct odp_waiter *w);
+/*
+ * 9.9.3: errors of classes A and C; the QP fails once the requester has been told.
+ * @reported: by a completion, so that no event is needed
+ */
+void resp_fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reported);
+/* The QP fails once what was executed has been answered; the requester is told nothing more. */
+void resp_die(struct tr_qp *t);
+
+/*
+ * responder_receive.c, for the responder and for ud.c: resp_take_wqe() makes sure that there is a
+ * receive WQE in use, resp_scatter() fills it, resp_complete_recv() ends it.
  */
 enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn);
 /*
@@ -392,18 +405,35 @@ enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn);
  */
 void resp_rewind_recv(struct tr_resp *resp);
 enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t len);
+/* @wc has what is particular to the message: status, opcode, lengths, flags */
 void resp_complete_recv(struct tr_qp *t, struct ib_uverbs_wc *wc, bool solicited);
-/* Put the request, and those that follow, aside until a page fault is over. */
-void resp_wait(struct tr_qp *t, const struct net_rx *pkt);
+/* Complete the receive WQE in use with an error, which makes an event needless */
+void resp_report_recv(struct tr_qp *t, enum ibv_wc_status status, uint32_t wc_opcode);
+/* The SRQ that a request takes from, NULL for the QP's own queue */
+struct emu_srq *resp_srq(const struct emu_qp *qp, uint32_t srqn);
 /*
- * The acknowledge, or NAK, that ends what is due when all responses are out; one packet
+ * Complete what the application posts to a receive queue in ERR. True if there was
+ * something.
  */
-enum tr_step resp_ack(struct tr_qp *t);
-void resp_timer(struct tr_timer *timer);
+bool resp_flush_rq(struct tr_qp *t);
 
+/* responder_faults.c */
+/* Memory is not there yet. What to do is the fault model's business. */
+enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc);
+/* Is it time to tell a requester that asks again to be patient? */
+bool resp_impatient(struct tr_qp *t);
+/* A fault is over: if it was the last whose end was not known, nothing of it stays */
+void resp_faults_over(struct tr_resp *resp);
+void resp_forget_faults(struct tr_qp *t);
+
+/* responder_execute.c */
 /*
- * responder.c for resources.c
- *
+ * Judge a request whose PSN is the expected one, and execute it. @info: its opcode's properties;
+ * @data, @len: its payload
+ */
+enum resp_verdict resp_execute(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
+			       const uint8_t *data, uint32_t len);
+/*
  * struct resp_remote - remote memory of a request: @va, @rest bytes of which are still to
  * come
  */
@@ -413,23 +443,9 @@ struct resp_remote {
 	uint32_t rest;
 	int access;
 };
-
 /* 0 with the MR in @mem. The key is checked each time: it can be revoked in between. */
 int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
 		    struct emu_mem *mem);
-/* Memory is not there yet. What to do is the fault model's business. */
-enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc);
-/* The end of a fault that a request, or the responses, waited for */
-void resp_fault_over(struct odp_waiter *w);
-void resp_read_fault_over(struct odp_waiter *w);
-/* Is it time to tell a requester that asks again to be patient? */
-bool resp_impatient(struct tr_qp *t);
-/*
- * 9.9.3: errors of classes A and C; the QP fails once the requester has been told.
- * @reported: by a completion, so that no event is needed
- */
-void resp_fatal(struct tr_qp *t, enum resp_verdict v, uint32_t psn, bool reported);
-void resp_start_timer(struct tr_qp *t, uint64_t when);
 
 /* resources.c */
 /* Forget what was executed; res_reset() frees its memory as well. */

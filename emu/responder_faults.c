@@ -1,0 +1,120 @@
+/*
+ * responder_faults.c - what the responder does while a page is missing: the fault models.
+ *
+ * Theory of operation
+ * -------------------
+ * What memory says with -EAGAIN, resp_defer() turns into a verdict by the fault model. A fault
+ * whose end is not known ends the wait of exactly this QP (resp_fault_over() in responder.c); a
+ * requester that asks again meanwhile is told to be patient (resp_impatient()).
+ *
+ * Owns: how long a requester is told to wait. Must not know: which packets wait (responder.c).
+ */
+#include "emu/transport_internal.h"
+
+/* What comes again while it waits, and not sooner than that, was not doubled on the way */
+#define PATIENCE_NS 1000000u
+/*
+ * How long a requester is told to wait for a fault whose end is not known: a part of what it
+ * has waited, so that few requests come in vain and the last wait is not much too long
+ */
+#define PATIENCE_PART 4
+
+static void trace_fault(struct tr_qp *t, const struct odp_access *acc)
+{
+	uint64_t us = (acc->ready_at - t->qp->hca->now) / 1000;
+
+	if (t->resp.faults++ || acc->model == ODP_FAULT_SYNC)
+		return;
+	if (acc->ready_at == ODP_WHEN_RESOLVED)
+		emu_trace(t->qp->hca,
+			  "QP 0x%06x: a page fault that takes long puts off a request; "
+			  "the requester must retry (fault model %s)",
+			  t->qp->qpn, odp_model_name(acc->model));
+	else
+		emu_trace(t->qp->hca,
+			  "QP 0x%06x: a page fault puts off a request for %llu us; the "
+			  "requester must retry (fault model %s)",
+			  t->qp->qpn, (unsigned long long)us, odp_model_name(acc->model));
+}
+
+/* RNR timer: until the fault is due, if that is known */
+static uint8_t patience(const struct tr_qp *t, uint64_t ready_at)
+{
+	uint64_t now = t->qp->hca->now, ns;
+
+	if (ready_at != ODP_WHEN_RESOLVED)
+		return tr_rnr_code(ready_at > now ? ready_at - now : 0);
+	ns = (now - t->resp.slow_since) / PATIENCE_PART;
+	if (ns < tr_rnr_ns(t->qp->attr.min_rnr_timer))
+		ns = tr_rnr_ns(t->qp->attr.min_rnr_timer);
+	return tr_rnr_code(ns);
+}
+
+/* Memory is not there yet. What to do is the fault model's business. */
+enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
+{
+	struct tr_resp *resp = &t->resp;
+
+	trace_fault(t, acc);
+	if (acc->ready_at == ODP_WHEN_RESOLVED && !resp->slow_since)
+		resp->slow_since = t->qp->hca->now;
+	switch (acc->model) {
+	case ODP_FAULT_SYNC:
+		if (acc->ready_at == ODP_WHEN_RESOLVED && resp->pressed) {
+			resp->rnr_code = patience(t, acc->ready_at);
+			return V_RNR;
+		}
+		resp_start_timer(t, acc->ready_at);
+		return V_HOLD;
+	case ODP_FAULT_RNR:
+		resp->rnr_code = patience(t, acc->ready_at);
+		return V_RNR;
+	case ODP_FAULT_FLOOD:
+		resp->rnr_code = tr_rnr_code(0);
+		return V_RNR;
+	case ODP_FAULT_DAMMING:
+		resp->mute_until = acc->ready_at;
+		return V_DROP;
+	case ODP_FAULT_DROP:
+		break;
+	}
+	return V_DROP;
+}
+
+/*
+ * A requester that hears nothing of a request for its timeout sends it again, and fails when
+ * it has done so retry_cnt times. So the first time that it does while a fault whose end is
+ * not known keeps the request, it is told that this side is there and not ready; and from
+ * then on each time.
+ */
+bool resp_impatient(struct tr_qp *t)
+{
+	struct tr_resp *resp = &t->resp;
+
+	if (!tr_reliable(t->qp) || !resp->slow_since ||
+	    t->qp->hca->now - resp->slow_since < PATIENCE_NS)
+		return false;
+	resp->pressed = true;
+	resp->rnr_code = patience(t, ODP_WHEN_RESOLVED);
+	return true;
+}
+
+/* Does nobody wait for a fault whose end is not known? */
+void resp_faults_over(struct tr_resp *resp)
+{
+	if (resp->fault.linked || resp->read_fault.linked)
+		return;
+	resp->slow_since = 0;
+	if (resp->mute_until == ODP_WHEN_RESOLVED)
+		resp->mute_until = 0;
+}
+
+void resp_forget_faults(struct tr_qp *t)
+{
+	struct odp_domain *dom = t->qp->hca->cfg.odp;
+
+	odp_unwait(dom, &t->resp.fault);
+	odp_unwait(dom, &t->resp.read_fault);
+	resp_faults_over(&t->resp);
+	t->resp.pressed = false;
+}
