@@ -251,26 +251,26 @@ static const struct uffd_hooks monitor_hooks = {
 
 static int domain_init_os(struct odp_domain *dom, const struct odp_os *os, void *os_arg)
 {
-	int rc;
+	int ret;
 
 	dom->os = os;
 	dom->os_arg = os_arg;
 	if (os)
 		return 0;
-	rc = guard_init();
-	if (rc)
-		return rc;
-	rc = os_linux_create(dom->cfg.uffd, &monitor_hooks, dom, &dom->linux_os);
+	ret = guard_init();
+	if (ret)
+		return ret;
+	ret = os_linux_create(dom->cfg.uffd, &monitor_hooks, dom, &dom->linux_os);
 	dom->os = &os_linux_ops;
 	dom->os_arg = dom->linux_os;
-	return rc;
+	return ret;
 }
 
 static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 		       const struct odp_os *os, void *os_arg)
 {
 	pthread_condattr_t clock;
-	int rc;
+	int ret;
 
 	dom->cfg = *cfg;
 	dom->cfg.script = NULL;
@@ -284,11 +284,11 @@ static int domain_init(struct odp_domain *dom, const struct odp_config *cfg,
 	pthread_condattr_destroy(&clock);
 	prefetcher_init(&dom->prefetcher);
 	dom->script_no = 1;
-	rc = cfg->script ? script_parse(cfg->script, &dom->script, NULL, 0) : 0;
-	if (!rc)
-		rc = evict_init(&dom->evict, cfg->max_pages);
-	if (rc)
-		return rc;
+	ret = cfg->script ? script_parse(cfg->script, &dom->script, NULL, 0) : 0;
+	if (!ret)
+		ret = evict_init(&dom->evict, cfg->max_pages);
+	if (ret)
+		return ret;
 	dom->retired = calloc(ODP_RETIRED, sizeof(*dom->retired));
 	if (!dom->retired)
 		return -ENOMEM;
@@ -299,17 +299,17 @@ int odp_domain_create(const struct odp_config *cfg, const struct odp_os *os, voi
 		      struct odp_domain **out)
 {
 	struct odp_domain *dom;
-	int rc;
+	int ret;
 
 	if ((unsigned int)cfg->model >= ODP_FAULT_MODELS)
 		return -EINVAL;
 	dom = calloc(1, sizeof(*dom));
 	if (!dom)
 		return -ENOMEM;
-	rc = domain_init(dom, cfg, os, os_arg);
-	if (rc) {
+	ret = domain_init(dom, cfg, os, os_arg);
+	if (ret) {
 		odp_domain_destroy(dom);
-		return rc;
+		return ret;
 	}
 	*out = dom;
 	return 0;
@@ -396,10 +396,10 @@ static bool needs_care(const struct odp_domain *dom)
 int odp_domain_set_script(struct odp_domain *dom, const char *text)
 {
 	struct script *script = NULL, *old;
-	int rc = text ? script_parse(text, &script, NULL, 0) : 0;
+	int ret = text ? script_parse(text, &script, NULL, 0) : 0;
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	dom_lock(dom);
 	old = dom->script;
 	dom->script = script;

@@ -152,12 +152,12 @@ static int make_present(struct odp_mr *mr, const struct resolve *r)
 	uintptr_t addr = r->first << mr->shift;
 	size_t len = r->n << mr->shift;
 	static _Atomic bool never;
-	int rc;
+	int ret;
 
 	watch(mr, addr, len);
-	rc = check_page_size(mr, r->first, r->n);
-	if (rc)
-		return rc;
+	ret = check_page_size(mr, r->first, r->n);
+	if (ret)
+		return ret;
 	if (!dom->os->slow || !dom->os->slow(dom->os_arg, addr, len, r->write, r->again))
 		return dom->os->populate(dom->os_arg, addr, len, r->write);
 	if (r->nowait)
@@ -168,19 +168,19 @@ static int make_present(struct odp_mr *mr, const struct resolve *r)
 
 /*
  * Take the lock with leaves for all of the pages (unless the fault failed or was raced,
- * then they do not matter). @rc or -ENOMEM
+ * then they do not matter). @ret or -ENOMEM
  */
 static int lock_with_leaves(struct odp_mr *mr, const struct inflight *f, uint64_t n,
-			    int rc)
+			    int ret)
 {
 	struct pagetable *pt = &mr->demand->pt;
 
 	for (;;) {
 		dom_lock(mr->dom);
-		if (rc || f->raced || pt_ready(pt, f->first, n))
-			return rc;
+		if (ret || f->raced || pt_ready(pt, f->first, n))
+			return ret;
 		dom_unlock(mr->dom);
-		rc = pt_prepare(pt, f->first, n);
+		ret = pt_prepare(pt, f->first, n);
 	}
 }
 
@@ -190,19 +190,19 @@ int64_t mr_resolve(struct odp_mr *mr, const struct resolve *r)
 
 	for (unsigned int i = 0; i <= r->retries; i++) {
 		int64_t changed = 0;
-		int rc;
+		int ret;
 
 		if (i)
 			COUNT(mr, retries, 1);
 		flight_begin(mr, &f, r->first, r->n);
-		rc = make_present(mr, r);
-		rc = lock_with_leaves(mr, &f, r->n, rc);
+		ret = make_present(mr, r);
+		ret = lock_with_leaves(mr, &f, r->n, ret);
 		flight_end(mr, &f);
-		if (!rc && !f.raced)
+		if (!ret && !f.raced)
 			changed = publish(mr, r->first, r->n, r->write, r->flags);
 		dom_unlock(mr->dom);
 		if (!f.raced)
-			return rc ? rc : changed;
+			return ret ? ret : changed;
 	}
 	return -EAGAIN;
 }
@@ -226,7 +226,7 @@ static int resident(struct odp_mr *mr, const struct resolve *r, uint8_t *present
 	struct odp_domain *dom = mr->dom;
 	unsigned int per = 1u << (mr->shift - dom->page_shift);
 	uint8_t *base = present;
-	int rc;
+	int ret;
 
 	if (!dom->os->resident)
 		return -EOPNOTSUPP;
@@ -235,15 +235,15 @@ static int resident(struct odp_mr *mr, const struct resolve *r, uint8_t *present
 		if (!base)
 			return -ENOMEM;
 	}
-	rc = dom->os->resident(dom->os_arg, r->first << mr->shift, r->n << mr->shift,
-			       base);
+	ret = dom->os->resident(dom->os_arg, r->first << mr->shift, r->n << mr->shift,
+				base);
 	if (per == 1)
-		return rc;
+		return ret;
 	memset(present, 3, r->n);
-	for (uint64_t i = 0; !rc && i < r->n * per; i++)
+	for (uint64_t i = 0; !ret && i < r->n * per; i++)
 		present[i / per] &= base[i];
 	free(base);
-	return rc;
+	return ret;
 }
 
 int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
@@ -255,17 +255,17 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
 	if (!present)
 		return -ENOMEM;
 	for (unsigned int i = 0; i <= r->retries && changed == -EAGAIN; i++) {
-		int rc;
+		int ret;
 
 		if (i)
 			COUNT(mr, retries, 1);
 		flight_begin(mr, &f, r->first, r->n);
 		watch(mr, r->first << mr->shift, r->n << mr->shift);
-		rc = resident(mr, r, present);
-		rc = lock_with_leaves(mr, &f, r->n, rc);
+		ret = resident(mr, r, present);
+		ret = lock_with_leaves(mr, &f, r->n, ret);
 		flight_end(mr, &f);
 		if (!f.raced)
-			changed = rc ? rc : (int64_t)publish_present(mr, r, present);
+			changed = ret ? ret : (int64_t)publish_present(mr, r, present);
 		dom_unlock(mr->dom);
 	}
 	free(present);
@@ -461,13 +461,13 @@ static int fault_now(const struct service *s, struct pt_span miss)
 static int serve_sync(const struct service *s, struct pt_span miss)
 {
 	uint64_t begin = clock_ns(s->mr->dom);
-	int rc;
+	int ret;
 
 	count_fault(s);
-	rc = fault_now(s, miss);
-	if (rc != -EAGAIN)
+	ret = fault_now(s, miss);
+	if (ret != -EAGAIN)
 		COUNT(s->mr, fault_ns, clock_ns(s->mr->dom) - begin);
-	return rc;
+	return ret;
 }
 
 /*
@@ -478,13 +478,13 @@ static int serve_due(const struct service *s, struct pt_span miss,
 		     const struct pending *p)
 {
 	struct pt_span span = {p->first, p->n};
-	int64_t changed = p->rc ? p->rc : resolve(s, span, p->again);
+	int64_t changed = p->ret ? p->ret : resolve(s, span, p->again);
 
 	if (changed == -EINPROGRESS)
 		return wait_for(s, span, p->started);
 	COUNT(s->mr, fault_ns, s->acc->now - p->started);
 	record_fault(s, span, p->started, changed);
-	if (p->rc && span.first == miss.first && span.n == miss.n)
+	if (p->ret && span.first == miss.first && span.n == miss.n)
 		return count_failed(s);
 	if (changed < 0) {
 		struct service alone = *s;
@@ -507,13 +507,13 @@ static int serve_new(const struct service *s, struct pt_span span)
 	struct odp_demand *d = s->mr->demand;
 	struct pending *p, *first = NULL;
 	uint64_t now = s->acc->now;
-	int rc;
+	int ret;
 
 	p = pending_new(d, now, &first);
 	if (!p) {
-		rc = defer(s, first);
+		ret = defer(s, first);
 		dom_unlock(s->mr->dom);
-		return rc;
+		return ret;
 	}
 	*p = (struct pending){
 	    .first = span.first,
@@ -526,13 +526,13 @@ static int serve_new(const struct service *s, struct pt_span span)
 	    .write = s->write,
 	    .model = s->model,
 	};
-	rc = defer(s, p);
+	ret = defer(s, p);
 	dom_unlock(s->mr->dom);
 	count_fault(s);
 	ODP_TRACE(s->mr, now, fault_wait, .addr = span.first << s->mr->shift,
 		  .latency = s->latency, .pages = (uint32_t)span.n, .write = s->write,
 		  .remote = s->acc->remote, .model = (uint8_t)s->model);
-	return rc;
+	return ret;
 }
 
 /* With the lock: what is missing? Pages that are there were used. */
@@ -573,7 +573,7 @@ static int serve(const struct service *s)
 	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
 		struct pending *p, due;
 		struct pt_span miss;
-		int rc;
+		int ret;
 
 		dom_settle(mr->dom);
 		if (deferring(s) && pending_room(mr))
@@ -590,9 +590,9 @@ static int serve(const struct service *s)
 		if (p && s->acc->now < p->ready_at) {
 			if (p->model == ODP_FAULT_FLOOD)
 				pending_flood(d);
-			rc = defer(s, p);
+			ret = defer(s, p);
 			dom_unlock(mr->dom);
-			return rc;
+			return ret;
 		}
 		if (p) {
 			due = *p;
@@ -601,9 +601,9 @@ static int serve(const struct service *s)
 		dom_unlock(mr->dom);
 		if (!p)
 			return serve_sync(s, miss);
-		rc = serve_due(s, miss, &due);
-		if (rc || span_covers(&due, miss))
-			return rc;
+		ret = serve_due(s, miss, &due);
+		if (ret || span_covers(&due, miss))
+			return ret;
 	}
 	return -EFAULT;
 }
@@ -768,7 +768,7 @@ static int run_script(struct service *s)
 {
 	struct odp_mr *mr = s->mr;
 	const struct script *script;
-	int rc = 0;
+	int ret = 0;
 
 	dom_lock(mr->dom);
 	script = script_ready(mr);
@@ -781,14 +781,14 @@ static int run_script(struct service *s)
 		if (rule->action == SCRIPT_MODEL)
 			s->model = rule->model;
 		if (rule->action == SCRIPT_ERROR)
-			rc = -EFAULT;
+			ret = -EFAULT;
 	}
 	dom_unlock(mr->dom);
-	if (rc) {
+	if (ret) {
 		count_fault(s);
 		COUNT(mr, failed_faults, 1);
 	}
-	return rc;
+	return ret;
 }
 
 /* The page behind the last that the operation of an access wants */
@@ -818,26 +818,26 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 	    .latency = mr->demand->latency,
 	    .acc = acc,
 	};
-	int rc;
+	int ret;
 
 	if (touch)
 		return serve_touch(&s);
 	if (mr->demand->careful) {
-		rc = run_script(&s);
-		if (rc)
-			return rc;
+		ret = run_script(&s);
+		if (ret)
+			return ret;
 	}
 	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
 		if (i && acc->faulted)
 			COUNT(mr, retries, 1);
-		rc = serve(&s);
-		if (rc)
-			return rc;
-		rc = access_transfer(mr, a);
-		if (!rc && !acc->faulted)
+		ret = serve(&s);
+		if (ret)
+			return ret;
+		ret = access_transfer(mr, a);
+		if (!ret && !acc->faulted)
 			mr_count_hit(mr);
-		if (rc != -EFAULT)
-			return rc;
+		if (ret != -EFAULT)
+			return ret;
 		mr_stale(mr, a->addr, a->len);
 	}
 	return -EFAULT;

@@ -409,19 +409,19 @@ static bool guard_recover_at(const siginfo_t *info)
 int guard_touch(uintptr_t addr, size_t len, int write)
 {
 	uintptr_t page = sysconf(_SC_PAGESIZE), end = addr + len;
-	int rc = 0;
+	int ret = 0;
 
 	if (!len)
 		return 0;
 	if (end < addr)
 		return -EFAULT;
 	guard_enter();
-	for (uintptr_t p = addr; p < end && !rc; p = (p & -page) + page) {
-		rc = write ? touch_write((char *)p) : touch_read((const char *)p);
+	for (uintptr_t p = addr; p < end && !ret; p = (p & -page) + page) {
+		ret = write ? touch_write((char *)p) : touch_read((const char *)p);
 		if ((p & -page) + page < p)
 			break; /* the last page there is */
 	}
-	return rc;
+	return ret;
 }
 
 /* --- the handler ------------------------------------------------------------------ */
@@ -628,10 +628,10 @@ static int install(int sig)
 			      },
 			  there;
 	struct sigaction app;
-	int rc = sys_sigaction(sig, NULL, &there);
+	int ret = sys_sigaction(sig, NULL, &there);
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	if (there.siginfo == guard_handler)
 		return 0;
 	to_user(&there, &app);
@@ -646,17 +646,17 @@ static int install(int sig)
 int guard_init(void)
 {
 	uint64_t old = chain_lock_blocked();
-	int rc;
+	int ret;
 
 	if (!installed)
 		choose_routines();
-	rc = install(SIGSEGV);
-	if (!rc)
-		rc = install(SIGBUS);
-	if (!rc)
+	ret = install(SIGSEGV);
+	if (!ret)
+		ret = install(SIGBUS);
+	if (!ret)
 		installed = true;
 	chain_unlock(old);
-	return rc;
+	return ret;
 }
 
 /* Called while a sanitizer's runtime is being initialised, long before the guard is. */

@@ -91,14 +91,14 @@ struct inflight {
  * @ready_at:	when it is due; ODP_WHEN_RESOLVED while @job is at work
  * @limit:	it is not put off beyond that
  * @job:	NULL without, and when it is done
- * @rc:		what it came to
+ * @ret:		what it came to
  * @again:	it was done
  */
 struct pending {
 	uint64_t first, n;
 	uint64_t started, ready_at, limit;
 	struct odp_job *job;
-	int rc;
+	int ret;
 	bool write, again;
 	enum odp_fault_model model;
 };

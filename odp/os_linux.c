@@ -160,16 +160,16 @@ static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 	struct residents r;
 	struct maps maps;
 	struct vma vma;
-	int fd, rc;
+	int fd, ret;
 
 	memset(pages, 0, len >> os->page_shift);
-	rc = maps_open(&maps);
-	if (rc)
-		return rc;
+	ret = maps_open(&maps);
+	if (ret)
+		return ret;
 	fd = sys_open("/proc/self/pagemap", O_RDONLY);
 	if (fd < 0)
-		rc = -errno;
-	for (uintptr_t p = addr; !rc && p < end && maps_find(&maps, p, &vma);) {
+		ret = -errno;
+	for (uintptr_t p = addr; !ret && p < end && maps_find(&maps, p, &vma);) {
 		uintptr_t stop = vma.end < end ? vma.end : end;
 
 		if (vma.start > p)
@@ -177,14 +177,14 @@ static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 		if (p >= stop)
 			break;
 		r.pages = pages + ((p - addr) >> os->page_shift);
-		rc = each_entry(fd, os->page_shift, p, (stop - p) >> os->page_shift, &vma,
-				note_residents, &r);
+		ret = each_entry(fd, os->page_shift, p, (stop - p) >> os->page_shift,
+				 &vma, note_residents, &r);
 		p = stop;
 	}
 	if (fd >= 0)
 		sys_close(fd);
 	maps_close(&maps);
-	return rc;
+	return ret;
 }
 
 /*

@@ -210,16 +210,16 @@ static void fetch_pages(struct odp_job *job)
 	struct odp_mr *mr = job->mr;
 	struct odp_domain *dom = mr->dom;
 	struct pending *p;
-	int rc = -ECANCELED;
+	int ret = -ECANCELED;
 
 	if (!job->cancelled)
-		rc = dom->os->fetch(dom->os_arg, job->first << mr->shift,
-				    job->n << mr->shift, job->write, &job->cancelled);
+		ret = dom->os->fetch(dom->os_arg, job->first << mr->shift,
+				     job->n << mr->shift, job->write, &job->cancelled);
 	dom_lock(dom);
 	p = pending_of(job);
 	if (p) {
 		p->job = NULL;
-		p->rc = rc;
+		p->ret = ret;
 		p->again = true;
 		p->ready_at = 0;
 	}

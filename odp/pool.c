@@ -113,7 +113,7 @@ static void free_some(struct pool *p)
 int pool_submit(struct pool *p, struct odp_job *job)
 {
 	unsigned int waiting = 1;
-	int rc = 0;
+	int ret = 0;
 
 	job->next = NULL;
 	lock_take(&p->lock);
@@ -128,10 +128,10 @@ int pool_submit(struct pool *p, struct odp_job *job)
 		p->tail = &job->next;
 		pthread_cond_signal(&p->more);
 	} else {
-		rc = -EAGAIN;
+		ret = -EAGAIN;
 	}
 	lock_release(&p->lock);
-	return rc;
+	return ret;
 }
 
 bool pool_cancel(struct pool *p, struct odp_job *job)
@@ -167,18 +167,18 @@ static void set_cancelled(const _Atomic bool *cancelled)
 int pool_fetch(uintptr_t addr, size_t len, size_t page, bool write,
 	       const _Atomic bool *cancelled)
 {
-	int rc = 0;
+	int ret = 0;
 
 	set_cancelled(cancelled);
-	for (size_t off = 0; off < len && !rc; off += page) {
+	for (size_t off = 0; off < len && !ret; off += page) {
 		do {
 			if (*cancelled)
-				rc = -ECANCELED;
+				ret = -ECANCELED;
 			else
-				rc = guard_touch(addr + off, 1, write);
+				ret = guard_touch(addr + off, 1, write);
 			/* a signal for the job before this one says nothing */
-		} while (rc == -EFAULT && guard_interrupted());
+		} while (ret == -EFAULT && guard_interrupted());
 	}
 	set_cancelled(NULL);
-	return rc;
+	return ret;
 }

@@ -102,17 +102,17 @@ static int prefetch_pages(struct prefetch_work *w, struct patience patience)
 {
 	struct odp_mr *mr = w->mr;
 	uint64_t step = STEP_BYTES >> mr->shift ? STEP_BYTES >> mr->shift : 1;
-	int rc = 0;
+	int ret = 0;
 
 	for (; w->from < w->pages.n && wanted(mr); w->from += step) {
 		uint64_t left = w->pages.n - w->from;
 
-		rc = prefetch_step(mr, w->pages.first + w->from,
-				   left < step ? left : step, w->advice, patience);
-		if (rc)
+		ret = prefetch_step(mr, w->pages.first + w->from,
+				    left < step ? left : step, w->advice, patience);
+		if (ret)
 			break;
 	}
-	return rc;
+	return ret;
 }
 
 static int check(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice advice,
@@ -130,14 +130,14 @@ static int check(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice a
 	return 0;
 }
 
-static int outcome(int rc)
+static int outcome(int ret)
 {
-	switch (rc) {
+	switch (ret) {
 	case 0:
 	case -EAGAIN:
 	case -EINVAL:
 	case -ENOMEM:
-		return rc;
+		return ret;
 	default:
 		return -EFAULT;
 	}
@@ -146,10 +146,10 @@ static int outcome(int rc)
 int odp_prefetch(struct odp_mr *mr, uint64_t iova, size_t len, enum odp_advice advice)
 {
 	struct prefetch_work w = {.mr = mr, .advice = advice};
-	int rc = check(mr, iova, len, advice, &w.pages);
+	int ret = check(mr, iova, len, advice, &w.pages);
 
-	if (rc || !w.pages.n)
-		return rc;
+	if (ret || !w.pages.n)
+		return ret;
 	COUNT(mr, prefetches, 1);
 	return outcome(prefetch_pages(&w, (struct patience){0}));
 }
@@ -262,13 +262,13 @@ void prefetcher_init(struct prefetcher *p)
 
 static void work_do(struct prefetcher *p, struct prefetch_work *w)
 {
-	int rc = 0;
+	int ret = 0;
 
 	if (wanted(w->mr)) {
 		COUNT(w->mr, prefetches, 1);
-		rc = prefetch_pages(w, (struct patience){.nowait = true});
+		ret = prefetch_pages(w, (struct patience){.nowait = true});
 	}
-	if (rc != -EINPROGRESS || !go_on_slowly(p, w))
+	if (ret != -EINPROGRESS || !go_on_slowly(p, w))
 		work_finish(p, w, false);
 }
 
@@ -350,10 +350,10 @@ int odp_prefetch_async(struct odp_mr *mr, uint64_t iova, size_t len,
 {
 	struct prefetch_work *w;
 	struct mr_pages p;
-	int rc = check(mr, iova, len, advice, &p);
+	int ret = check(mr, iova, len, advice, &p);
 
-	if (rc || !p.n)
-		return rc;
+	if (ret || !p.n)
+		return ret;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;

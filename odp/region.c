@@ -36,10 +36,10 @@ static int pin(struct odp_mr *mr)
 {
 	struct odp_domain *dom = mr->dom;
 	struct mr_pages p = mr_pages_of(mr, mr->addr, mr->length);
-	int rc = dom->os->populate(dom->os_arg, p.first << mr->shift, p.n << mr->shift,
-				   mr->writable);
+	int ret = dom->os->populate(dom->os_arg, p.first << mr->shift, p.n << mr->shift,
+				    mr->writable);
 
-	return rc == -ENOMEM || !rc ? rc : -EFAULT;
+	return ret == -ENOMEM || !ret ? ret : -EFAULT;
 }
 
 static int demand_init(struct odp_mr *mr)
@@ -47,7 +47,7 @@ static int demand_init(struct odp_mr *mr)
 	struct odp_domain *dom = mr->dom;
 	struct odp_demand *d = calloc(1, sizeof(*d));
 	struct mr_pages p = {0, PT_SPARSE_PAGES};
-	int rc;
+	int ret;
 
 	if (!d)
 		return -ENOMEM;
@@ -57,12 +57,12 @@ static int demand_init(struct odp_mr *mr)
 	d->counter = mr->seen->mr.counter;
 	mr->range.first = p.first << mr->shift;
 	mr->range.last = ((p.first + p.n) << mr->shift) - 1;
-	rc = pt_init(&d->pt, p.first, p.n, mr->implicit || p.n > ODP_FLAT_MAX_PAGES,
-		     evict_on(&dom->evict));
-	if (!rc && !mr->implicit)
-		rc = pt_show_in(&d->pt, &mr->seen->mr);
-	if (rc)
-		return rc;
+	ret = pt_init(&d->pt, p.first, p.n, mr->implicit || p.n > ODP_FLAT_MAX_PAGES,
+		      evict_on(&dom->evict));
+	if (!ret && !mr->implicit)
+		ret = pt_show_in(&d->pt, &mr->seen->mr);
+	if (ret)
+		return ret;
 	dom_lock(dom);
 	d->model = dom->cfg.model;
 	d->latency = dom->cfg.latency;
@@ -142,10 +142,10 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		  struct odp_mr **out)
 {
 	struct odp_mr *mr;
-	int rc = check_attr(attr);
+	int ret = check_attr(attr);
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	if (dom->linux_os)
 		guard_init(); /* somebody may have taken our handler's place */
 	mr = calloc(1, sizeof(*mr));
@@ -160,13 +160,13 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 	mr->hugetlb = attr->hugetlb && attr->on_demand;
 	mr->shift = mr->hugetlb ? dom->huge_shift : dom->page_shift;
 	mr->refs = 1;
-	rc = show(mr, attr);
-	if (!rc)
-		rc = attr->on_demand ? demand_init(mr) : pin(mr);
-	if (rc) {
+	ret = show(mr, attr);
+	if (!ret)
+		ret = attr->on_demand ? demand_init(mr) : pin(mr);
+	if (ret) {
 		recorder_object_free(dom->cfg.recorder, mr->seen);
 		mr_free(mr);
-		return rc;
+		return ret;
 	}
 	show_model(mr);
 	dom_register(dom, mr);

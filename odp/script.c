@@ -94,32 +94,32 @@ static int parse_member(struct parser *p, struct script_rule *r, char *member,
 {
 	char *v = strchr(member, '=');
 	unsigned int bit;
-	int rc = 0;
+	int ret = 0;
 
 	if (!v)
 		return complain(p, "no '='", member);
 	*v++ = 0;
 	if (!strcmp(member, "mr")) {
 		bit = HAS_MR;
-		rc = parse_mr(p, r, v);
+		ret = parse_mr(p, r, v);
 	} else if (!strcmp(member, "page")) {
 		bit = HAS_PAGE;
 		if (!number(v, 10, UINT64_MAX >> 12, &r->page))
-			rc = complain(p, "bad page", v);
+			ret = complain(p, "bad page", v);
 	} else if (!strcmp(member, "access")) {
 		bit = HAS_ACCESS;
 		if (!number(v, 10, UINT64_MAX, &r->access) || !r->access)
-			rc = complain(p, "bad number of an access (1 is the first)", v);
+			ret = complain(p, "bad number of an access (1 is the first)", v);
 	} else if (!strcmp(member, "fault")) {
 		bit = HAS_FAULT;
-		rc = parse_fault(p, r, v);
+		ret = parse_fault(p, r, v);
 	} else {
 		return complain(p, "unknown word", member);
 	}
-	if (!rc && (*has & bit))
+	if (!ret && (*has & bit))
 		return complain(p, "word given twice", member);
 	*has |= bit;
-	return rc;
+	return ret;
 }
 
 static int parse_rule(struct parser *p, struct script_rule *r, const char *text,
@@ -127,7 +127,7 @@ static int parse_rule(struct parser *p, struct script_rule *r, const char *text,
 {
 	char buf[256], *save, *member;
 	unsigned int has = 0;
-	int rc;
+	int ret;
 
 	if (len >= sizeof(buf))
 		return complain(p, "rule too long", text);
@@ -135,9 +135,9 @@ static int parse_rule(struct parser *p, struct script_rule *r, const char *text,
 	buf[len] = 0;
 	for (member = strtok_r(buf, ",", &save); member;
 	     member = strtok_r(NULL, ",", &save)) {
-		rc = parse_member(p, r, member, &has);
-		if (rc)
-			return rc;
+		ret = parse_member(p, r, member, &has);
+		if (ret)
+			return ret;
 	}
 	if ((has & (HAS_MR | HAS_PAGE | HAS_ACCESS)) !=
 	    (HAS_MR | HAS_PAGE | HAS_ACCESS)) {
@@ -152,7 +152,7 @@ int script_parse(const char *text, struct script **out, char *err, size_t errlen
 	struct parser p = {err, errlen};
 	struct script *s;
 	size_t n = 1;
-	int rc = 0;
+	int ret = 0;
 
 	*out = NULL;
 	for (const char *c = text; *c; c++)
@@ -160,17 +160,17 @@ int script_parse(const char *text, struct script **out, char *err, size_t errlen
 	s = calloc(1, sizeof(*s) + n * sizeof(s->rule[0]));
 	if (!s)
 		return -ENOMEM;
-	while (*text && !rc) {
+	while (*text && !ret) {
 		size_t len = strcspn(text, ";");
 
 		/* empty rules are fine: a ';' at the end */
 		if (len)
-			rc = parse_rule(&p, &s->rule[s->n++], text, len);
+			ret = parse_rule(&p, &s->rule[s->n++], text, len);
 		text += len + (text[len] == ';');
 	}
-	if (rc || !s->n) {
+	if (ret || !s->n) {
 		free(s);
-		return rc;
+		return ret;
 	}
 	*out = s;
 	return 0;
@@ -179,12 +179,12 @@ int script_parse(const char *text, struct script **out, char *err, size_t errlen
 int odp_script_check(const char *text, char *err, size_t errlen)
 {
 	struct script *s;
-	int rc = script_parse(text, &s, err, errlen);
+	int ret = script_parse(text, &s, err, errlen);
 
-	if (rc == -ENOMEM)
+	if (ret == -ENOMEM)
 		snprintf(err, errlen, "out of memory");
 	free(s);
-	return rc ? -EINVAL : 0;
+	return ret ? -EINVAL : 0;
 }
 
 bool script_matches(const struct script_rule *rule, uint32_t key, const char *name)

@@ -18,12 +18,12 @@ int odp_thread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)
 		      void *arg, const char *name)
 {
 	uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1), old;
-	int rc;
+	int ret;
 
 	set_mask(SIG_SETMASK, ~faults, &old);
-	rc = pthread_create(thread, attr, fn, arg);
+	ret = pthread_create(thread, attr, fn, arg);
 	set_mask(SIG_SETMASK, old, NULL);
-	if (!rc)
+	if (!ret)
 		pthread_setname_np(*thread, name);
-	return rc;
+	return ret;
 }

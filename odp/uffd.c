@@ -239,16 +239,16 @@ static int register_vma(struct uffd *u, struct maps *maps, struct vma *vma)
 	for (unsigned int turn = 0; turn < REGISTER_TURNS; turn++) {
 		uint64_t gone = atomic_load(&u->gone);
 		struct vma now;
-		int rc = area_add(u, maps, vma);
+		int ret = area_add(u, maps, vma);
 
-		if (!rc)
-			rc = register_range(u, vma->start, vma->end - vma->start);
+		if (!ret)
+			ret = register_range(u, vma->start, vma->end - vma->start);
 		if (!maps_find(maps, vma->start, &now))
-			return rc;
+			return ret;
 		if (now.start == vma->start && now.end == vma->end) {
-			if (!rc)
+			if (!ret)
 				slots_add(u, vma, gone);
-			return rc;
+			return ret;
 		}
 		/* It changed under us: begin again with what is there. */
 		*vma = now;
@@ -261,22 +261,22 @@ int uffd_watch(struct uffd *u, uintptr_t addr, size_t len)
 	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
 	struct maps maps;
 	struct vma vma;
-	int rc, err = 0;
+	int ret, err = 0;
 
 	if (slots_cover(u, addr, last))
 		return 0;
 	if (u->fd < 0)
 		return -EBADF;
 	lock_take(&u->lock);
-	rc = maps_open(&maps);
-	if (rc) {
+	ret = maps_open(&maps);
+	if (ret) {
 		lock_release(&u->lock);
-		return rc;
+		return ret;
 	}
 	while (addr <= last && maps_find(&maps, addr, &vma) && vma.start <= last) {
-		rc = register_vma(u, &maps, &vma);
-		if (rc && !err)
-			err = rc;
+		ret = register_vma(u, &maps, &vma);
+		if (ret && !err)
+			err = ret;
 		if (vma.end <= addr)
 			break;
 		addr = vma.end;
@@ -472,23 +472,23 @@ static int out_of_the_way(int fd)
 static int open_with_features(void)
 {
 	uint64_t has = 0;
-	int fd = open_fd(), rc;
+	int fd = open_fd(), ret;
 
 	if (fd < 0)
 		return fd;
-	rc = handshake(fd, 0, &has);
+	ret = handshake(fd, 0, &has);
 	sys_close(fd);
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	if ((has & FEATURES_NEEDED) != FEATURES_NEEDED)
 		return -EOPNOTSUPP;
 	fd = open_fd();
 	if (fd < 0)
 		return fd;
-	rc = handshake(fd, has & FEATURES_WANTED, &has);
-	if (rc) {
+	ret = handshake(fd, has & FEATURES_WANTED, &has);
+	if (ret) {
 		sys_close(fd);
-		return rc;
+		return ret;
 	}
 	return out_of_the_way(fd);
 }
@@ -496,20 +496,20 @@ static int open_with_features(void)
 static int start_monitor(struct uffd *u)
 {
 	pthread_attr_t attr;
-	int rc = pthread_attr_init(&attr);
+	int ret = pthread_attr_init(&attr);
 
-	if (rc)
-		return -rc;
+	if (ret)
+		return -ret;
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	rc = odp_thread_create(&u->monitor, &attr, monitor, u, "urxe-uffd");
+	ret = odp_thread_create(&u->monitor, &attr, monitor, u, "urxe-uffd");
 	pthread_attr_destroy(&attr);
-	return -rc;
+	return -ret;
 }
 
 int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 {
 	struct uffd *u = calloc(1, sizeof(*u));
-	int fd, rc;
+	int fd, ret;
 
 	if (!u)
 		return -ENOMEM;
@@ -525,13 +525,13 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 	u->arg = arg;
 	lock_init(&u->lock);
 	u->stop = out_of_the_way((int)syscall(SYS_eventfd2, 0, O_CLOEXEC));
-	rc = u->stop < 0 ? -errno : start_monitor(u);
-	if (rc) {
+	ret = u->stop < 0 ? -errno : start_monitor(u);
+	if (ret) {
 		sys_close(fd);
 		if (u->stop >= 0)
 			sys_close(u->stop);
 		free(u);
-		return rc;
+		return ret;
 	}
 	*out = u;
 	return 0;

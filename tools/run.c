@@ -121,7 +121,7 @@ static int parse(int argc, char **argv, struct options *o)
 	struct option lo[MAX_OPTIONS];
 	uint32_t given = 0;
 	char err[200];
-	int c, rc;
+	int c, ret;
 
 	options_default(o);
 	if (options_from_env(o, err, sizeof(err)))
@@ -143,9 +143,9 @@ static int parse(int argc, char **argv, struct options *o)
 				    "unknown option '-%c' (see urxe help run)", optopt);
 			return unknown_option(argv[optind - 1]);
 		default:
-			rc = set_option(o, c - OPT_TABLE, optarg, &given);
-			if (rc)
-				return rc;
+			ret = set_option(o, c - OPT_TABLE, optarg, &given);
+			if (ret)
+				return ret;
 		}
 	}
 	if (optind == argc)
@@ -242,7 +242,7 @@ static int set_preload(const char *lib)
 	const char *old = getenv("LD_PRELOAD");
 	size_t len = strlen(lib);
 	char *value, *p;
-	int rc;
+	int ret;
 
 	value = malloc(len + (old ? strlen(old) : 0) + 2);
 	if (!value)
@@ -258,9 +258,9 @@ static int set_preload(const char *lib)
 		old += n + (old[n] != '\0');
 	}
 	*p = '\0';
-	rc = setenv("LD_PRELOAD", value, 1) ? -errno : 0;
+	ret = setenv("LD_PRELOAD", value, 1) ? -errno : 0;
 	free(value);
-	return rc;
+	return ret;
 }
 
 /*
@@ -272,15 +272,15 @@ static int permit_asan(void)
 	const char *old = getenv("ASAN_OPTIONS");
 	const char *add = "verify_asan_link_order=0";
 	char *value;
-	int rc;
+	int ret;
 
 	if (old && strstr(old, "verify_asan_link_order"))
 		return 0;
 	if (asprintf(&value, "%s%s%s", old ? old : "", old && *old ? ":" : "", add) < 0)
 		return -ENOMEM;
-	rc = setenv("ASAN_OPTIONS", value, 1) ? -errno : 0;
+	ret = setenv("ASAN_OPTIONS", value, 1) ? -errno : 0;
 	free(value);
-	return rc;
+	return ret;
 }
 
 /* A path that LD_PRELOAD cannot hold gets a link without colons and spaces. */
@@ -301,22 +301,22 @@ static int preload_name(const struct session *s, char path[PATH_MAX])
 static int prepare(struct options *o, const struct session *s)
 {
 	char lib[PATH_MAX];
-	int rc;
+	int ret;
 
 	snprintf(o->dir, sizeof(o->dir), "%s", s->dir);
-	rc = preload_name(s, lib);
-	if (rc) {
+	ret = preload_name(s, lib);
+	if (ret) {
 		usage_error("%s: %s", access("/proc/self", F_OK) ? "/proc" : "liburxe.so",
-			    strerror(-rc));
+			    strerror(-ret));
 		return EXIT_SETUP;
 	}
-	rc = options_to_env(o);
-	if (!rc)
-		rc = set_preload(lib);
-	if (!rc)
-		rc = permit_asan();
-	if (rc) {
-		usage_error("cannot set the environment: %s", strerror(-rc));
+	ret = options_to_env(o);
+	if (!ret)
+		ret = set_preload(lib);
+	if (!ret)
+		ret = permit_asan();
+	if (ret) {
+		usage_error("cannot set the environment: %s", strerror(-ret));
 		return EXIT_SETUP;
 	}
 	return 0;
@@ -343,28 +343,28 @@ static int run(int argc, char **argv)
 	static struct options o;
 	struct session s;
 	bool leftover = false;
-	int sig = 0, rc;
+	int sig = 0, ret;
 	sigset_t mask;
 
-	rc = parse(argc, argv, &o);
-	if (rc)
-		return rc < 0 ? 0 : rc;
+	ret = parse(argc, argv, &o);
+	if (ret)
+		return ret < 0 ? 0 : ret;
 	warn_of_unknown_variable();
-	rc = choose_devices(&o);
-	if (!rc)
-		rc = renew_capture(&o);
-	if (!rc)
-		rc = renew_trace(&o);
-	if (rc)
-		return rc;
+	ret = choose_devices(&o);
+	if (!ret)
+		ret = renew_capture(&o);
+	if (!ret)
+		ret = renew_trace(&o);
+	if (ret)
+		return ret;
 	supervise_block(&mask);
 	if (session_create(&s))
 		return EXIT_SETUP;
 	table_remove_stale(o.shm_dir[0] ? o.shm_dir : NULL);
 	warn_unless_preloadable(argv[optind]);
-	rc = prepare(&o, &s);
-	if (!rc)
-		rc = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
+	ret = prepare(&o, &s);
+	if (!ret)
+		ret = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
 	segments_report(s.dir, o.stats);
 	if (leftover)
 		session_linger(&s);
@@ -372,7 +372,7 @@ static int run(int argc, char **argv)
 		usage_error("%s has files that urxe did not make, and stays", s.dir);
 	if (sig)
 		die_by(sig);
-	return rc;
+	return ret;
 }
 
 const struct command command_run = {

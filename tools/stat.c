@@ -203,10 +203,10 @@ static int parse(int argc, char **argv, struct query *q)
 static int stat_command(int argc, char **argv)
 {
 	struct query q = {0};
-	int rc = parse(argc, argv, &q);
+	int ret = parse(argc, argv, &q);
 
-	if (rc)
-		return rc < 0 ? 0 : rc;
+	if (ret)
+		return ret < 0 ? 0 : ret;
 	if (q.watch > 0)
 		return watch(&q);
 	look(&q);

@@ -371,16 +371,16 @@ START_TEST(next_access_faults_again)
 	const struct change *c = &changes[_i % CHANGES];
 	struct urxe_counters before, after;
 	struct region r;
-	int rc;
+	int ret;
 
 	if (!begin(k, &r))
 		return;
 	traffic(r.p, LEN, 1);
 	before = lab_counters(mr);
 	ck_assert_uint_eq(before.pages_cached, PAGES);
-	rc = c->run(&r);
-	ck_assert_msg(rc >= 0, "%s: %s: %s", k->name, c->name, strerror(errno));
-	if (rc == 0) {
+	ret = c->run(&r);
+	ck_assert_msg(ret >= 0, "%s: %s: %s", k->name, c->name, strerror(errno));
+	if (ret == 0) {
 		expect_reading(r.p + FROM + LAB_PAGE, c->outcome);
 		expect_writing(r.p + FROM + LAB_PAGE, c->outcome);
 		expect_local(r.p + FROM + 2 * LAB_PAGE, c->outcome);

@@ -60,18 +60,18 @@ static inline bool sim_allowed(struct sim_os *os, uintptr_t addr, size_t len, bo
 static inline int sim_populate(void *arg, uintptr_t addr, size_t len, bool write)
 {
 	struct sim_os *os = arg;
-	int rc = os->fail;
+	int ret = os->fail;
 
 	os->populates++;
 	ck_assert_uint_eq(addr % PAGE, 0);
 	ck_assert_uint_eq(len % PAGE, 0);
-	if (!rc && !sim_allowed(os, addr, len, write))
-		rc = -EFAULT;
-	for (size_t i = 0; !rc && i < len / PAGE; i++)
+	if (!ret && !sim_allowed(os, addr, len, write))
+		ret = -EFAULT;
+	for (size_t i = 0; !ret && i < len / PAGE; i++)
 		os->resident[(addr - SIM_BASE) / PAGE + i] |= write ? 3 : 1;
 	if (os->during)
 		os->during(os->during_arg);
-	return rc;
+	return ret;
 }
 
 static inline int sim_copy(void *arg, void *dst, const void *src, size_t len)
@@ -104,10 +104,10 @@ static inline int sim_cmp_swap(void *arg, uint64_t *p, uint64_t cmp, uint64_t sw
 			       uint64_t *orig)
 {
 	uint64_t *real;
-	int rc = sim_atomic(arg, p, &real);
+	int ret = sim_atomic(arg, p, &real);
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	*orig = *real;
 	if (*real == cmp)
 		*real = swap;
@@ -117,10 +117,10 @@ static inline int sim_cmp_swap(void *arg, uint64_t *p, uint64_t cmp, uint64_t sw
 static inline int sim_fetch_add(void *arg, uint64_t *p, uint64_t add, uint64_t *orig)
 {
 	uint64_t *real;
-	int rc = sim_atomic(arg, p, &real);
+	int ret = sim_atomic(arg, p, &real);
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	*orig = *real;
 	*real += add;
 	return 0;
@@ -129,10 +129,10 @@ static inline int sim_fetch_add(void *arg, uint64_t *p, uint64_t add, uint64_t *
 static inline int sim_store64(void *arg, uint64_t *p, uint64_t v)
 {
 	uint64_t *real;
-	int rc = sim_atomic(arg, p, &real);
+	int ret = sim_atomic(arg, p, &real);
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	*real = v;
 	return 0;
 }

@@ -78,7 +78,7 @@ START_TEST(attributes)
 {
 	static const struct {
 		struct odp_mr_attr attr;
-		int rc;
+		int ret;
 	} t[] = {
 	    {{.addr = SIM_BASE, .length = 0, .on_demand = true}, -EINVAL},
 	    {{.addr = UINTPTR_MAX - 10, .length = 12, .on_demand = true}, -EFAULT},
@@ -101,10 +101,10 @@ START_TEST(attributes)
 
 	begin((struct odp_config){0}, 1, false);
 	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		int rc = odp_mr_create(dom, &t[i].attr, &m);
+		int ret = odp_mr_create(dom, &t[i].attr, &m);
 
-		ck_assert_msg(rc == t[i].rc, "%u: %d", i, rc);
-		if (!rc)
+		ck_assert_msg(ret == t[i].ret, "%u: %d", i, ret);
+		if (!ret)
 			odp_mr_put(m);
 	}
 	/* pinned: readable is enough for one that only reads */

@@ -246,13 +246,13 @@ START_TEST(blocked_signals_do_not_kill)
 {
 	sigset_t all, old;
 	pthread_t t;
-	int rc = 1;
+	int ret = 1;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ck_assert_int_eq(pthread_create(&t, NULL, blocked_thread, &rc), 0);
+	ck_assert_int_eq(pthread_create(&t, NULL, blocked_thread, &ret), 0);
 	pthread_join(t, NULL);
-	ck_assert_int_eq(rc, -EFAULT);
+	ck_assert_int_eq(ret, -EFAULT);
 	guard_sigmask(&all);
 	ck_assert(!sigismember(&all, SIGSEGV) && !sigismember(&all, SIGBUS));
 	ck_assert(sigismember(&all, SIGUSR1) == 1);

@@ -80,18 +80,18 @@ static void expect_waits(uint64_t at_least)
 static int read_faults(struct odp_mr *mr, const void *p, bool *faulted)
 {
 	uint64_t before = util_faults(mr);
-	int rc = util_read(mr, p);
+	int ret = util_read(mr, p);
 
 	*faulted = util_faults(mr) != before;
-	return rc;
+	return ret;
 }
 
 static void expect_read(struct odp_mr *mr, const void *p, int value, bool fault)
 {
 	bool faulted;
-	int rc = read_faults(mr, p, &faulted);
+	int ret = read_faults(mr, p, &faulted);
 
-	ck_assert_int_eq(rc, value);
+	ck_assert_int_eq(ret, value);
 	ck_assert_int_eq(faulted, fault);
 }
 
@@ -229,7 +229,7 @@ static void discard(int world, int advice, bool shared)
 {
 	uint8_t *p;
 	struct odp_mr *mr;
-	int rc;
+	int ret;
 
 	if (!begin(world))
 		return;
@@ -237,16 +237,16 @@ static void discard(int world, int advice, bool shared)
 		 (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
 	mr = four_pages(p);
 	about(p + PAGE, 2 * PAGE);
-	rc = madvise(p + PAGE, 2 * PAGE, advice);
-	ck_assert_int_eq(rc, 0);
+	ret = madvise(p + PAGE, 2 * PAGE, advice);
+	ck_assert_int_eq(ret, 0);
 	told_of(p + PAGE, 2 * PAGE, true);
 	expect_invalidated(mr, 1, 2);
 	expect_waits(1);
 	/* freed pages may keep their contents for a while */
-	rc = util_read(mr, p + PAGE);
-	ck_assert_int_eq(rc, p[PAGE]);
+	ret = util_read(mr, p + PAGE);
+	ck_assert_int_eq(ret, p[PAGE]);
 	if (advice != MADV_FREE)
-		ck_assert_int_eq(rc, shared && advice == MADV_DONTNEED ? 2 : 0);
+		ck_assert_int_eq(ret, shared && advice == MADV_DONTNEED ? 2 : 0);
 	ck_assert_uint_eq(util_faults(mr), 5);
 	expect_read(mr, p, 1, false);
 	/* and again: it is still watched, now without interposition */

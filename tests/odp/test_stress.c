@@ -150,11 +150,11 @@ static void *reader(void *arg)
 	while (!stop) {
 		size_t len = 1 + rand_r(&seed) % sizeof(buf);
 		size_t off = rand_r(&seed) % (BYTES - sizeof(buf));
-		int rc = util_read_n(mrs[rand_r(&seed) % 3], arena + off, buf, len);
+		int ret = util_read_n(mrs[rand_r(&seed) % 3], arena + off, buf, len);
 
-		MUST(!rc || rc == -EFAULT);
+		MUST(!ret || ret == -EFAULT);
 		accesses++;
-		refused += rc != 0;
+		refused += ret != 0;
 	}
 	return NULL;
 }
@@ -171,9 +171,9 @@ static void *prefetcher(void *arg)
 		size_t len = rand_r(&seed) % (BYTES - off);
 		struct odp_mr *mr = mrs[rand_r(&seed) % 3], *brief;
 		enum odp_advice advice = rand_r(&seed) % 3;
-		int rc = odp_prefetch(mr, (uintptr_t)arena + off, len, advice);
+		int ret = odp_prefetch(mr, (uintptr_t)arena + off, len, advice);
 
-		MUST(!rc || rc == -EFAULT || rc == -EAGAIN || rc == -EPERM);
+		MUST(!ret || ret == -EFAULT || ret == -EAGAIN || ret == -EPERM);
 		odp_prefetch_async(mr, (uintptr_t)arena + off, len, rand_r(&seed) % 3);
 		odp_mr_page_map(mr, (uintptr_t)arena, map, sizeof(map));
 		odp_domain_counters(dom, &c);

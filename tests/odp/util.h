@@ -72,9 +72,9 @@ static inline struct odp_mr *util_implicit(struct odp_domain *dom)
  * changed memory each time while they were (it may try at once)? Waits a little if so;
  * whoever waits longer than a fault may take sees the test's own timeout.
  */
-static inline bool util_again(int rc, const struct odp_access *acc)
+static inline bool util_again(int ret, const struct odp_access *acc)
 {
-	if (rc != -EAGAIN ||
+	if (ret != -EAGAIN ||
 	    (acc->ready_at != ODP_WHEN_RESOLVED && acc->ready_at > acc->now))
 		return false;
 	usleep(100);
@@ -85,33 +85,33 @@ static inline bool util_again(int rc, const struct odp_access *acc)
 static inline int util_read_n(struct odp_mr *mr, const void *p, void *to, size_t len)
 {
 	struct odp_access acc = {0};
-	int rc;
+	int ret;
 
 	do
-		rc = odp_read(mr, (uintptr_t)p, to, len, &acc);
-	while (util_again(rc, &acc));
-	return rc;
+		ret = odp_read(mr, (uintptr_t)p, to, len, &acc);
+	while (util_again(ret, &acc));
+	return ret;
 }
 
 static inline int util_write_n(struct odp_mr *mr, const void *p, const void *from,
 			       size_t len)
 {
 	struct odp_access acc = {0};
-	int rc;
+	int ret;
 
 	do
-		rc = odp_write(mr, (uintptr_t)p, from, len, &acc);
-	while (util_again(rc, &acc));
-	return rc;
+		ret = odp_write(mr, (uintptr_t)p, from, len, &acc);
+	while (util_again(ret, &acc));
+	return ret;
 }
 
 /* One byte; read returns it or -errno */
 static inline int util_read(struct odp_mr *mr, const void *p)
 {
 	uint8_t b;
-	int rc = util_read_n(mr, p, &b, 1);
+	int ret = util_read_n(mr, p, &b, 1);
 
-	return rc ? rc : b;
+	return ret ? ret : b;
 }
 
 static inline int util_write(struct odp_mr *mr, const void *p, uint8_t b)

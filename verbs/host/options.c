@@ -220,10 +220,10 @@ static int parse_device(struct options *o, const char *v, char *err, size_t errl
 {
 	for (;;) {
 		size_t n = strcspn(v, ",");
-		int rc = add_device(o, v, n, err, errlen);
+		int ret = add_device(o, v, n, err, errlen);
 
-		if (rc || !v[n])
-			return rc;
+		if (ret || !v[n])
+			return ret;
 		v += n + 1;
 	}
 }
@@ -297,20 +297,20 @@ static int parse_faults(struct options *o, const char *v,
 		struct odp_fault_rule *rule = NULL;
 		size_t n = strcspn(v, ",");
 		char *colon;
-		int rc;
+		int ret;
 
 		if (n >= sizeof(item))
 			return bad(err, errlen, "'%.64s...' is too long", v);
 		memcpy(item, v, n);
 		item[n] = '\0';
 		colon = strrchr(item, ':');
-		rc = colon
-			 ? find_rule(o, item, (size_t)(colon - item), &rule, err, errlen)
-			 : 0;
-		if (!rc)
-			rc = set(o, rule, colon ? colon + 1 : item, err, errlen);
-		if (rc || !v[n])
-			return rc;
+		ret = colon
+			  ? find_rule(o, item, (size_t)(colon - item), &rule, err, errlen)
+			  : 0;
+		if (!ret)
+			ret = set(o, rule, colon ? colon + 1 : item, err, errlen);
+		if (ret || !v[n])
+			return ret;
 		v += n + 1;
 	}
 }
@@ -467,11 +467,11 @@ static int take_time(const char *v, uint64_t *ns, char *err, size_t errlen)
 static int set_latency(struct options *o, struct odp_fault_rule *rule, const char *v,
 		       char *err, size_t errlen)
 {
-	int rc = take_time(v, rule ? &rule->latency : &o->odp.latency, err, errlen);
+	int ret = take_time(v, rule ? &rule->latency : &o->odp.latency, err, errlen);
 
-	if (!rc && rule)
+	if (!ret && rule)
 		rule->has_latency = true;
-	return rc;
+	return ret;
 }
 
 static bool give_latency(const struct options *o, const struct odp_fault_rule *rule,
@@ -581,14 +581,14 @@ static bool format_uffd(const struct options *o, char *buf, size_t len)
 static int parse_script(struct options *o, const char *v, char *err, size_t errlen)
 {
 	char why[120];
-	int rc;
+	int ret;
 
 	if (odp_script_check(v, why, sizeof(why)))
 		return bad(err, errlen, "%s", why);
-	rc = take_text(o->odp_script, sizeof(o->odp_script), v, err, errlen);
-	if (!rc)
+	ret = take_text(o->odp_script, sizeof(o->odp_script), v, err, errlen);
+	if (!ret)
 		o->odp.script = o->odp_script;
-	return rc;
+	return ret;
 }
 
 static bool format_script(const struct options *o, char *buf, size_t len)
