@@ -7,8 +7,7 @@
  * ever. So a thread that holds one of these locks cannot be cancelled; what it is asked
  * meanwhile it follows at the next cancellation point after the release.
  *
- * Locks that are held at the same time are released in the reverse order, and by the thread
- * that took them. Who waits for long, and should be cancellable as in the kernel, holds none.
+ * Locks are released by the thread that took them. Who waits for long, and should be cancellable as in the kernel, holds none.
  */
 #ifndef URXE_BASE_LOCK_H
 #define URXE_BASE_LOCK_H
@@ -18,27 +17,28 @@
 #include <stddef.h>
 #include <time.h>
 
-/* From here on the thread is not cancelled. What to give to cancel_restore() */
-static inline int cancel_defer(void)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
-}
-
-static inline void cancel_restore(int state)
-{
-	pthread_setcancelstate(state, NULL);
-}
-
 /*
- * struct lock
- * @cancel:	cancellation state that the holder had before
+ * How many locks, and other reasons, keep this thread from being cancelled; and the state
+ * that it had before the first of them.
  */
+extern __thread unsigned int cancel_deferred __attribute__((tls_model("initial-exec")));
+extern __thread int cancel_before __attribute__((tls_model("initial-exec")));
+
+/* From here on the thread is not cancelled, until as many calls of cancel_restore() */
+static inline void cancel_defer(void)
+{
+	if (!cancel_deferred++)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
+}
+
+static inline void cancel_restore(void)
+{
+	if (!--cancel_deferred)
+		pthread_setcancelstate(cancel_before, NULL);
+}
+
 struct lock {
 	pthread_mutex_t mutex;
-	int cancel;
 };
 
 #define LOCK_INITIALIZER                                                                 \
@@ -69,50 +69,48 @@ static inline void lock_fini(struct lock *l)
 
 static inline void lock_take(struct lock *l)
 {
-	int cancel = cancel_defer();
-
+	cancel_defer();
 	pthread_mutex_lock(&l->mutex);
-	l->cancel = cancel;
 }
 
 /* False: another thread has it */
 static inline bool lock_try(struct lock *l)
 {
-	int cancel = cancel_defer();
-
-	if (pthread_mutex_trylock(&l->mutex)) {
-		cancel_restore(cancel);
-		return false;
-	}
-	l->cancel = cancel;
-	return true;
+	cancel_defer();
+	if (!pthread_mutex_trylock(&l->mutex))
+		return true;
+	cancel_restore();
+	return false;
 }
 
 static inline void lock_release(struct lock *l)
 {
-	int cancel = l->cancel;
-
 	pthread_mutex_unlock(&l->mutex);
-	cancel_restore(cancel);
+	cancel_restore();
+}
+
+/* For sections without a cancellation point; lock_wait() does not fit them. */
+static inline void lock_take_brief(struct lock *l)
+{
+	pthread_mutex_lock(&l->mutex);
+}
+
+static inline void lock_release_brief(struct lock *l)
+{
+	pthread_mutex_unlock(&l->mutex);
 }
 
 /* Leave the lock until @cond is signalled; the thread is not cancelled meanwhile. */
 static inline void lock_wait(struct lock *l, pthread_cond_t *cond)
 {
-	int cancel = l->cancel;
-
 	pthread_cond_wait(cond, &l->mutex);
-	l->cancel = cancel;
 }
 
 /* Likewise, until @when of the condition's clock at the latest */
 static inline void lock_wait_until(struct lock *l, pthread_cond_t *cond,
 				   const struct timespec *when)
 {
-	int cancel = l->cancel;
-
 	pthread_cond_timedwait(cond, &l->mutex, when);
-	l->cancel = cancel;
 }
 
 #endif

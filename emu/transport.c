@@ -153,19 +153,26 @@ int tr_qp_init(struct emu_qp *qp)
 static enum trace_wait sq_waits(const struct tr_qp *t)
 {
 	const struct tr_req *req = &t->req;
-	const struct tr_wqe *w = req->cur != req->tail ? req_wqe(req, req->cur) : NULL;
+	const enum trace_wait all_sent =
+	    req->head != req->tail ? TRACE_WAIT_ACK : TRACE_WAIT_NONE;
+	const struct tr_wqe *w;
 
+	if (req->state == REQ_RUN && req->cur == req->tail)
+		return all_sent;
 	if (req->state == REQ_OFF)
 		return t->qp->seen->qp.sq.posted ? TRACE_WAIT_STATE : TRACE_WAIT_NONE;
 	if (req->state == REQ_RNR)
 		return TRACE_WAIT_RNR;
 	if (req->state == REQ_MEM)
 		return TRACE_WAIT_FAULT;
-	if (w && w->fence && req->cur_psn == 0 && req->rd_out)
+	if (req->cur == req->tail)
+		return all_sent;
+	w = req_wqe(req, req->cur);
+	if (w->fence && req->cur_psn == 0 && req->rd_out)
 		return TRACE_WAIT_FENCE;
-	if (w && wqe_nonposted(w) && req->rd_out >= t->qp->attr.max_rd_atomic)
+	if (wqe_nonposted(w) && req->rd_out >= t->qp->attr.max_rd_atomic)
 		return TRACE_WAIT_CREDIT;
-	return req->head != req->tail ? TRACE_WAIT_ACK : TRACE_WAIT_NONE;
+	return all_sent;
 }
 
 static enum trace_wait rq_waits(const struct tr_qp *t)
@@ -183,6 +190,17 @@ static void show_wait(struct trace_queue *q, enum trace_wait wait, uint64_t now)
 	q->since = now;
 }
 
+/* The request at the head; when another has come there, it waits since now. */
+static void show_head(const struct tr_req *req, struct trace_queue *q, uint64_t now)
+{
+	const struct tr_wqe *w = req_wqe(req, req->head);
+
+	if (q->wr_id != w->wr_id || q->opcode != w->opcode)
+		q->since = now;
+	q->wr_id = w->wr_id;
+	q->opcode = w->opcode;
+}
+
 static void show_sq(struct tr_qp *t, struct trace_qp *s)
 {
 	const struct tr_req *req = &t->req;
@@ -195,17 +213,10 @@ static void show_sq(struct tr_qp *t, struct trace_qp *s)
 	s->rnr_left = req->rnr_left;
 	s->rnr_naks = req->rnr_naks;
 	s->timeouts = req->timeouts;
-	s->sq.posted = t->qp->sq.buf ? ring_count_from(&t->qp->sq, t->qp->sq.local) : 0;
+	s->sq.posted = ring_count_from(&t->qp->sq, t->qp->sq.local);
 	s->sq.taken = req->tail - req->head;
-	if (req->head != req->tail) {
-		const struct tr_wqe *w = req_wqe(req, req->head);
-
-		/* another is at the head: it waits since now */
-		if (s->sq.wr_id != w->wr_id || s->sq.opcode != w->opcode)
-			s->sq.since = now;
-		s->sq.wr_id = w->wr_id;
-		s->sq.opcode = w->opcode;
-	}
+	if (s->sq.taken)
+		show_head(req, &s->sq, now);
 	show_wait(&s->sq, sq_waits(t), now);
 }
 
@@ -288,13 +299,16 @@ void tr_qp_attr_changed(struct emu_qp *qp)
 	tr_sched(t);
 }
 
+/* Apart from what is done for each packet, which is shorter without it */
+#define RARE __attribute__((noinline, cold))
+
 /* What is in the send ring since the doorbell before */
-static void record_posts(struct tr_qp *t)
+static RARE void record_posts(struct tr_qp *t)
 {
 	struct emu_qp *qp = t->qp;
 	uint32_t n = ring_count_from(&qp->sq, t->posted);
 
-	for (; n && recorder_wants(qp->hca->cfg.recorder, TRACE_KIND_post_send); n--) {
+	for (; n; n--) {
 		struct tr_wqe w;
 
 		wqe_decode(qp, t->posted, &w);
@@ -308,14 +322,16 @@ static void record_posts(struct tr_qp *t)
 			  .length = w.length, .number = t->posted);
 		t->posted = (t->posted + 1) & ring_mask(&qp->sq);
 	}
-	t->posted = ring_producer(&qp->sq);
 }
 
 void tr_qp_doorbell(struct emu_qp *qp)
 {
 	struct tr_qp *t = tr_of(qp);
 
-	record_posts(t);
+	if (recorder_wants(qp->hca->cfg.recorder, TRACE_KIND_post_send))
+		record_posts(t);
+	else
+		t->posted = ring_producer(&qp->sq);
 	if (t->req.state != REQ_OFF)
 		tr_sched(t);
 	else if ((qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) && qp->sq.buf)
@@ -398,6 +414,33 @@ static bool is_nak(const struct roce_hdr *h)
 	       (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK;
 }
 
+static bool is_usual(enum trace_why why)
+{
+	return why == TRACE_WHY_FIRST || why == TRACE_WHY_RESPONSE ||
+	       why == TRACE_WHY_ACK;
+}
+
+static RARE void record_tx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
+			   enum trace_why why)
+{
+	struct emu_hca *hca = qp->hca;
+
+	if (is_nak(h))
+		EMU_TRACE(hca, nak_out, PACKET(qp, h, len, why));
+	else if (is_usual(why))
+		EMU_TRACE(hca, packet_out, PACKET(qp, h, len, why));
+	else
+		EMU_TRACE(hca, packet_again, PACKET(qp, h, len, why));
+}
+
+/* A trace of all kinds has the packet, and a usual one if it is a rare one. */
+static bool is_recorded(const struct emu_hca *hca, const struct roce_hdr *h,
+			enum trace_why why)
+{
+	return recorder_wants(hca->cfg.recorder, TRACE_KIND_packet_out) || is_nak(h) ||
+	       !is_usual(why);
+}
+
 void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 		 uint32_t total, enum trace_why why)
 {
@@ -407,18 +450,12 @@ void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 	hca->counter[EMU_CNT_SENT_PKTS]++;
 	hca->counter[EMU_CNT_SENT_BYTES] += total + ROCE_ICRC_LEN;
 	show_packet(&qp->seen->qp.out, hca->now, h, why);
-	if (is_nak(h))
-		EMU_TRACE(hca, nak_out, PACKET(qp, h, len, why));
-	else if (why == TRACE_WHY_FIRST || why == TRACE_WHY_RESPONSE ||
-		 why == TRACE_WHY_ACK)
-		EMU_TRACE(hca, packet_out, PACKET(qp, h, len, why));
-	else
-		EMU_TRACE(hca, packet_again, PACKET(qp, h, len, why));
+	if (is_recorded(hca, h, why))
+		record_tx(qp, h, len, why);
 }
 
-static void record_rx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len)
+static RARE void record_rx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len)
 {
-	show_packet(&qp->seen->qp.in, qp->hca->now, h, TRACE_WHY_FIRST);
 	if (is_nak(h))
 		EMU_TRACE(qp->hca, nak_in, PACKET(qp, h, len, 0));
 	else
@@ -467,10 +504,12 @@ bool tr_run(struct emu_hca *hca)
 		/* so that what happens meanwhile can put it back */
 		ready_del(tr, t);
 		step = turn(t, &budget);
-		tr_show(t);
 		if (step == TR_SENT) {
 			tr_sched(t);
-		} else if (step == TR_FULL) {
+			continue;
+		}
+		tr_show(t);
+		if (step == TR_FULL) {
 			tr_sched(t);
 			tr->ready = tr->ready->prev;
 			return true;
@@ -533,7 +572,9 @@ static void deliver(struct emu_qp *qp, const struct incoming *in)
 {
 	struct tr_qp *t = tr_of(qp);
 
-	record_rx(qp, &in->h, in->len);
+	show_packet(&qp->seen->qp.in, qp->hca->now, &in->h, TRACE_WHY_FIRST);
+	if (recorder_wants(qp->hca->cfg.recorder, TRACE_KIND_packet_in) || is_nak(&in->h))
+		record_rx(qp, &in->h, in->len);
 	if (in->info & ROCE_F_REQ)
 		resp_rx(t, in->pkt, &in->h, in->info, in->payload, in->len);
 	else if ((in->info & ROCE_F_RESP) && tr_reliable(qp))

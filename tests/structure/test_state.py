@@ -21,9 +21,11 @@ ONCE = 'of pthread_once(3)'
 PROVIDER = 'the call of libibverbs in between passes nothing on'
 FORK = 'a handler of fork(2) gets no argument'
 LARGE = 'large, and neither called by threads nor twice at a time'
+THREAD = 'a property of the thread, as its cancellation state is'
 PROCESS = 'a property of the process, asked for before there is any object'
 
 STATE = {
+    'base/lock.c': {'cancel_deferred': THREAD, 'cancel_before': THREAD},
     'net/port.c': {'where': 'outlives the port that could not be opened, for the message'},
     'odp/fault.c': {'never': 'what nobody sets: a fault that cannot be cancelled'},
     'odp/pool.c': {'self': 'the thread of the pool that runs'},

@@ -52,11 +52,11 @@ void engine_wake(struct engine *e)
 {
 	const uint64_t one = 1;
 	ssize_t n;
-	/* Neither ibv_post_send() nor ibv_poll_cq() is a cancellation point. */
-	int cancel = cancel_defer();
 
+	/* Neither ibv_post_send() nor ibv_poll_cq() is a cancellation point. */
+	cancel_defer();
 	n = write(e->wake_fd, &one, sizeof(one));
-	cancel_restore(cancel);
+	cancel_restore();
 	/* EAGAIN means that it is signalled already. */
 	if (n < 0)
 		return;

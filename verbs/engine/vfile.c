@@ -251,13 +251,13 @@ static struct vfile *get(int fd, const struct vfile_ops *ops)
 		return NULL;
 	if (!is_memory_ours())
 		return peek(fd) == &private_fd || ops ? NULL : &orphan;
-	lock_take(&table.lock);
+	lock_take_brief(&table.lock);
 	vf = peek(fd);
 	if (vf == &private_fd || (vf && ops && vf->ops != ops))
 		vf = NULL;
 	if (vf)
 		__atomic_add_fetch(&vf->refs, 1, __ATOMIC_RELAXED);
-	lock_release(&table.lock);
+	lock_release_brief(&table.lock);
 	return vf;
 }
 
@@ -273,16 +273,15 @@ struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops)
 
 void vfile_put(struct vfile *vf)
 {
-	int cancel;
 
 	if (vf == &orphan || vf == &private_fd)
 		return;
 	if (__atomic_sub_fetch(&vf->refs, 1, __ATOMIC_ACQ_REL) || !vf->ops->release)
 		return;
 	/* As in the kernel, nothing interrupts it, though it closes and writes. */
-	cancel = cancel_defer();
+	cancel_defer();
 	vf->ops->release(vf);
-	cancel_restore(cancel);
+	cancel_restore();
 }
 
 void vfile_dup(int oldfd, int newfd)

@@ -20,11 +20,14 @@ struct vfile;
  * struct vfile_ops - NULL members answer as a device without the operation (EINVAL,
  * ENOTTY). All return a count or -errno. @fd is the descriptor that the application used.
  * @read: may block unless O_NONBLOCK is set on @fd
+ * @write_waits: a write may block, and its thread be cancelled meanwhile; others are not
+ *	cancelled before it is done
  * @release: the last descriptor was closed
  */
 struct vfile_ops {
 	ssize_t (*read)(struct vfile *vf, int fd, void *buf, size_t len);
 	ssize_t (*write)(struct vfile *vf, int fd, const void *buf, size_t len);
+	bool write_waits;
 	int (*ioctl)(struct vfile *vf, int fd, unsigned long cmd, void *arg);
 	void (*release)(struct vfile *vf);
 };

@@ -64,7 +64,7 @@ INTERPOSE ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 }
 
 /* So may a writer: rdma_get_cm_event(3) writes a command that waits. */
-static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len)
+static ssize_t write_and_wait(struct vfile *vf, int fd, const void *buf, size_t len)
 {
 	volatile ssize_t n = -EINVAL;
 
@@ -72,6 +72,21 @@ static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len
 	if (vf->ops->write)
 		n = vf->ops->write(vf, fd, buf, len);
 	pthread_cleanup_pop(1);
+	return result(n);
+}
+
+/* A thread that ended inside of a command would leave half an object. */
+static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len)
+{
+	ssize_t n = -EINVAL;
+
+	if (vf->ops->write_waits)
+		return write_and_wait(vf, fd, buf, len);
+	cancel_defer();
+	if (vf->ops->write)
+		n = vf->ops->write(vf, fd, buf, len);
+	vfile_put(vf);
+	cancel_restore();
 	return result(n);
 }
 
@@ -85,7 +100,7 @@ INTERPOSE ssize_t write(int fd, const void *buf, size_t len)
 INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 {
 	struct vfile *vf = vfile_get(fd);
-	int n = -ENOTTY, cancel;
+	int n = -ENOTTY;
 	va_list ap;
 	void *arg;
 
@@ -95,11 +110,11 @@ INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 	if (!vf)
 		return REAL(ioctl)(fd, cmd, arg);
 	/* ioctl(2) is no cancellation point, but what it needs may be. */
-	cancel = cancel_defer();
+	cancel_defer();
 	if (vf->ops->ioctl)
 		n = vf->ops->ioctl(vf, fd, cmd, arg);
 	vfile_put(vf);
-	cancel_restore(cancel);
+	cancel_restore();
 	return (int)result(n);
 }
 

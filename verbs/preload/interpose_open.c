@@ -138,20 +138,20 @@ static void tell_refusal(const char *path, int err)
 
 static int open_node(const char *path, int node, const char *place, int flags)
 {
-	int fd, cancel;
+	int fd;
 
 	if (REAL(access)(place, F_OK))
 		return -1;
 	engine_start_cm_by(ucma_serve);
 	/* It waits for nobody, and a thread that ended inside would leave half a device. */
-	cancel = cancel_defer();
+	cancel_defer();
 	if (node == PATHS_NODE_CM)
 		fd = ucma_open(flags);
 	else
 		fd = uverbs_open((unsigned int)node, flags);
 	if (fd < 0)
 		tell_refusal(path, -fd);
-	cancel_restore(cancel);
+	cancel_restore();
 	if (fd >= 0)
 		return fd;
 	errno = -fd;

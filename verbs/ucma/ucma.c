@@ -49,7 +49,11 @@ static void file_release(struct vfile *vf)
 	free(f);
 }
 
-static const struct vfile_ops file_ops = {.write = file_write, .release = file_release};
+static const struct vfile_ops file_ops = {
+    .write = file_write,
+    .write_waits = true,
+    .release = file_release,
+};
 
 struct ucma_file *ucma_file_get(int fd)
 {

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
 
-#include "base/lock.h"
 #include "odp/guard.h"
 #include "verbs/uverbs/uverbs_cmd.h"
 
@@ -251,7 +250,7 @@ static int split_ex(const struct command *cmd, const struct ib_uverbs_cmd_hdr *h
 	return 0;
 }
 
-static ssize_t write_command(struct vfile *vf, const void *buf, size_t len)
+ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
 {
 	struct uverbs_call c = {.ctx = (struct uverbs_context *)vf};
 	struct ib_uverbs_cmd_hdr hdr;
@@ -275,14 +274,4 @@ static ssize_t write_command(struct vfile *vf, const void *buf, size_t len)
 	err = run(&c, cmd);
 	uverbs_leave(c.ctx, c.work);
 	return err ? err : (ssize_t)len;
-}
-
-/* No command waits. A thread that ended inside of one would leave half an object. */
-ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
-{
-	int cancel = cancel_defer();
-	ssize_t n = write_command(vf, buf, len);
-
-	cancel_restore(cancel);
-	return n;
 }
