@@ -91,12 +91,18 @@ void req_fault_over(struct odp_waiter *w)
 		req_wait_done(&t->req.wait_timer);
 }
 
+static void free_wqes(struct tr_req *req)
+{
+	if (req->wqe != &req->spare)
+		free(req->wqe);
+}
+
 void req_reset(struct tr_qp *t)
 {
 	struct tr_req *req = &t->req;
 
 	req_enter(t, REQ_OFF, 0);
-	free(req->wqe);
+	free_wqes(req);
 	free(req->stash);
 	req->wqe = NULL;
 	req->stash = NULL;
@@ -190,6 +196,10 @@ void req_rewind(struct tr_qp *t)
 
 /* --- taking WQEs ------------------------------------------------------------------ */
 
+/*
+ * Room for another WQE. If there is no memory for it, those that are under way make room when
+ * they complete; and there is always room for one.
+ */
 static bool grow(struct tr_req *req)
 {
 	uint32_t size = req->wqe_size ? 2 * req->wqe_size : TR_INFLIGHT_MIN;
@@ -199,11 +209,15 @@ static bool grow(struct tr_req *req)
 	if (size > TR_INFLIGHT_MAX)
 		return false;
 	wqe = malloc(size * sizeof(*wqe));
-	if (!wqe)
+	if (!wqe && req->wqe_size)
 		return false;
+	if (!wqe) {
+		wqe = &req->spare;
+		size = 1;
+	}
 	for (i = req->head; i != req->tail; i++)
 		wqe[i & (size - 1)] = *req_wqe(req, i);
-	free(req->wqe);
+	free_wqes(req);
 	req->wqe = wqe;
 	req->wqe_size = size;
 	return true;

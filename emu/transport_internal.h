@@ -127,7 +127,7 @@ struct tr_held {
  *
  * WQEs in flight are numbered: @head is the oldest that is not complete, @tail the next
  * to be taken from the ring; wqe[i & (wqe_size - 1)]. The ring's consumer index is that of
- * @head.
+ * @head. Without memory for a wqe[], it is @spare.
  *
  * @cur, @cur_psn: the WQE to send from, and the packet in it. With PSNs:
  *		una <= PSN of (cur, cur_psn) <= max_psn <= next_psn
@@ -163,6 +163,7 @@ struct tr_req {
 	uint32_t rd_out;
 	uint32_t wqe_size;
 	struct tr_wqe *wqe;
+	struct tr_wqe spare;
 	uint8_t retry_left, rnr_left;
 	uint8_t why; /* enum trace_why */
 	bool recovering;

@@ -27,6 +27,13 @@ class TheLibrary(unittest.TestCase):
         self.assertEqual(interposed, sorted(set(interposed)))
         self.assertEqual(own_calls.check(LIB, set(interposed)), [])
 
+    def test_what_it_allocates_is_its_own(self):
+        # free(3) and realloc(3) of what libc has allocated for it go to libc
+        libc = {'malloc', 'calloc', 'strdup', 'strndup', 'reallocarray', 'posix_memalign', 'aligned_alloc',
+                'memalign', 'valloc', 'asprintf', 'vasprintf', 'getline', 'getdelim'}
+        sanitized = any(name.startswith(('__asan', '__tsan', '__ubsan')) for name in own_calls.relocated(LIB))
+        self.assertTrue(sanitized or not own_calls.relocated(LIB) & libc)
+
     def test_there_is_something_to_look_at(self):
         self.assertIn('dlsym', own_calls.relocated(LIB))
         self.assertIn('read', own_calls.dynamic(LIB, '--defined-only'))

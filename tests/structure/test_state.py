@@ -36,6 +36,8 @@ STATE = {
         'files': SIGNALS, 'interruptible': SIGNALS, 'interrupted': SIGNALS,
         'copy_routine': 'chosen once for the machine'},
     'trace/recorder.c': {'this_thread': 'a ring of the thread: recording takes no lock'},
+    'verbs/preload/heap.c': {'heap': 'the program may have one of its own: this is the library\'s'},
+    'verbs/preload/own_memory.c': {'fail_in': 'malloc(3) gets no argument that says whose it is', 'once': ONCE},
     'verbs/preload/interpose_dl.c': {'urxe_dl_next': ORIGINALS},
     'verbs/host/paths.c': {'dir_once': ONCE, 'dir_value': PROCESS},
     'verbs/host/tree.c': {'once': ONCE},

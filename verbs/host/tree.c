@@ -127,8 +127,10 @@ static void make_tree(void)
 	if (is_there(dir))
 		return;
 	w = calloc(1, sizeof(*w));
-	if (!w)
+	if (!w) {
+		fprintf(stderr, "urxe: cannot show the devices: %s\n", strerror(errno));
 		return;
+	}
 	options_default(&w->o);
 	ret = read_devices(&w->o, w->devs, w->err, sizeof(w->err));
 	if (!ret)
