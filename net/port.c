@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "net/port_internal.h"
@@ -542,6 +543,17 @@ uint64_t net_port_tick(struct net_port *p, uint64_t now)
 	return earlier(next, try_addresses(p, now));
 }
 
+/*
+ * A socket that asks the host about a route: connect() of a UDP socket sends nothing, it looks the
+ * route up. Closed again at once, so it is not worth to be kept out of the program's way
+ * (verbs/preload/own_fd.c), which a bare system call is not.
+ */
+static int route_socket(bool v4)
+{
+	return (int)syscall(SYS_socket, v4 ? AF_INET : AF_INET6,
+			    SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
 static bool is_group(const struct net_ip *ip)
 {
 	return net_ip_is_v4(ip) ? ip->b[12] >> 4 == 0xe : ip->b[0] == 0xff;
@@ -556,7 +568,7 @@ int net_port_route(const struct net_port *p, const struct net_ip *src,
 
 	if (is_group(dst))
 		return 0;
-	fd = socket(net_ip_is_v4(dst) ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = route_socket(net_ip_is_v4(dst));
 	if (fd < 0)
 		return 0; /* it cannot be told: what is sent will tell */
 	if (connect(fd, &sa.sa,
@@ -578,10 +590,9 @@ int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)
 	for (a = p->addrs; a && !ifindex; a = a->next)
 		if (net_ip_is_linklocal(&a->ip))
 			ifindex = a->ifindex;
-	fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = route_socket(v4);
 	if (fd < 0)
 		return 0;
-	/* connect() of a UDP socket sends nothing: it looks the route up */
 	if (connect(fd, &sa.sa, net_sa_make(&sa, dst, ROCE_UDP_PORT, ifindex)) < 0 ||
 	    getsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU : IPV6_MTU, &mtu,
 		       &len) < 0)

@@ -43,6 +43,7 @@
 #include <sys/ioctl.h>
 
 #include "base/lock.h"
+#include "base/outside.h"
 #include "odp/areas.h"
 #include "odp/maps.h"
 #include "odp/sys.h"
@@ -457,8 +458,10 @@ static int handshake(int fd, uint64_t features, uint64_t *has)
 /* Where the program does not meet it; as it is if there is no room, or it is an error */
 static int out_of_the_way(int fd)
 {
-	int high = fd < 0 ? -1 : (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN);
+	int high = fd < 0 ? -1 : outside_dup(fd);
 
+	if (high < 0)
+		high = fd < 0 ? -1 : (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN);
 	if (high < 0)
 		return fd;
 	sys_close(fd);

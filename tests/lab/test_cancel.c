@@ -4,6 +4,7 @@
  * and the device goes on.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -14,7 +15,6 @@
 #include "hca.h"
 
 #define ROUNDS 150
-#define FDS    4096 /* more than the tests can have */
 
 /*
  * The library's own included. A file that is never released keeps one, so there would be one more
@@ -22,10 +22,13 @@
  */
 static int count_descriptors(void)
 {
+	DIR *d = opendir("/proc/self/fd");
 	int n = 0;
 
-	for (int fd = 0; fd < FDS; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
+	ck_assert_ptr_nonnull(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
 	return n;
 }
 

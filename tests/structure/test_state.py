@@ -42,6 +42,7 @@ STATE = {
     'verbs/host/paths.c': {'dir_once': ONCE, 'dir_value': PROCESS},
     'verbs/host/tree.c': {'once': ONCE},
     'verbs/host/sysfs.c': {'o': LARGE, 'devs': LARGE},
+    'verbs/engine/bell.c': {'store': 'descriptors belong to the process, and outlive its engine', 'once': ONCE},
     'verbs/engine/recording.c': {'leads_there': LARGE},
     'verbs/engine/engine.c': {'root': 'the one that all the others hang on'},
     'verbs/engine/vfile.c': {

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "odp/guard.h"
 #include "tests/verbs/util.h"
@@ -245,23 +247,114 @@ START_TEST(threads)
 }
 END_TEST
 
-static void add(TCase *tc)
+/*
+ * The same where no descriptor can be had outside of the program's limit, and those within are
+ * used up: what the program has is another kind of descriptor, which behaves alike.
+ */
+static void no_outside(void)
+{
+	const struct rlimit small = {64, 64};
+	struct event_channel *first;
+	int first_fd;
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
+	if (!getuid())
+		ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
+	ck_assert_int_eq(event_channel_open(NULL, false, &first_fd, &first), 0);
+	ck_assert(first->bell.inside);
+	open_channel(false);
+	ck_assert_int_eq(ch->bell.fd, -1);
+}
+
+/* It is the program's number that is raised, and another one after a dup */
+START_TEST(raised_by_any_descriptor)
+{
+	struct event_source a;
+
+	event_source_init(&a, ch, 0xa);
+	for (int i = 0; i < 3; i++) {
+		int copy = dup(fd);
+
+		vfile_dup(fd, copy);
+		util_close(fd);
+		fd = copy;
+		event_post(&a, 0);
+		ck_assert(readable());
+		event_source_fini(&a);
+		ck_assert(!readable());
+		event_source_init(&a, ch, 0xa);
+	}
+	event_source_fini(&a);
+}
+END_TEST
+
+/* Closed by a bare system call, the number given to something else: that stays as it is. */
+START_TEST(touches_nothing_else_under_its_number)
+{
+	struct event_source a;
+	int ends[2];
+	char c;
+
+	event_source_init(&a, ch, 0xa);
+	ck_assert_int_eq(pipe2(ends, O_NONBLOCK), 0);
+	ck_assert_int_eq(dup2(ends[0], fd), fd);
+	event_post(&a, 0);
+	ck_assert_int_eq(read(fd, &c, 1), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	event_source_fini(&a);
+}
+END_TEST
+
+/* An edge-triggered watch from two epoll sets deep, as event loops have it */
+START_TEST(nested_epoll_sees_each)
+{
+	struct epoll_event want = {.events = EPOLLIN | EPOLLET}, got;
+	int outer = epoll_create1(0), inner = epoll_create1(0);
+	struct event_source a;
+
+	event_source_init(&a, ch, 0xa);
+	ck_assert_int_eq(epoll_ctl(inner, EPOLL_CTL_ADD, fd, &want), 0);
+	ck_assert_int_eq(epoll_ctl(outer, EPOLL_CTL_ADD, inner, &want), 0);
+	for (int i = 0; i < 3; i++) {
+		event_post(&a, 0);
+		ck_assert_int_eq(epoll_wait(outer, &got, 1, 0), 1);
+		ck_assert_int_eq(epoll_wait(inner, &got, 1, 0), 1);
+	}
+	event_source_fini(&a);
+}
+END_TEST
+
+static void add_both(TCase *tc)
 {
 	tcase_add_test(tc, comp_events);
 	tcase_add_test(tc, async_events);
 	tcase_add_test(tc, bad_reads);
-	tcase_add_test(tc, nonblocking_read_of_a_closed_descriptor);
 	tcase_add_test(tc, edge_triggered_epoll_sees_each);
 	tcase_add_test(tc, close_discards);
 	tcase_add_test(tc, close_leaves_an_epoll_set);
 	tcase_add_test(tc, dead_context);
-	tcase_add_test(tc, raw_reads_do_not_hang_us);
 	tcase_add_test(tc, lookup);
 	tcase_add_test(tc, threads);
+}
+
+static void add(TCase *tc)
+{
+	add_both(tc);
+	tcase_add_test(tc, nonblocking_read_of_a_closed_descriptor);
+	tcase_add_test(tc, raw_reads_do_not_hang_us);
+}
+
+static void add_no_outside(TCase *tc)
+{
+	tcase_add_checked_fixture(tc, no_outside, NULL);
+	add_both(tc);
+	tcase_add_test(tc, raised_by_any_descriptor);
+	tcase_add_test(tc, touches_nothing_else_under_its_number);
+	tcase_add_test(tc, nested_epoll_sees_each);
 }
 
 int main(void)
 {
 	guard_init(); /* as the engine does when it starts */
-	return util_run("event_channel", add);
+	return util_run("event_channel", add) | util_run("no_outside", add_no_outside);
 }

@@ -131,15 +131,102 @@ START_TEST(private_descriptors)
 }
 END_TEST
 
-START_TEST(private_below_a_small_limit)
+static rlim_t limit_now(void)
+{
+	struct rlimit now;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+	return now.rlim_cur;
+}
+
+/* The program's limit is the same before, meanwhile and after; no child is left to wait for. */
+START_TEST(private_above_the_limit)
+{
+	struct rlimit limit;
+	int p;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 64;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	p = vfile_private_dup(0);
+	ck_assert_int_ge(p, 64);
+	ck_assert(vfile_is_private(p));
+	ck_assert_int_eq(fcntl(p, F_GETFD), FD_CLOEXEC);
+	ck_assert_uint_eq(limit_now(), 64);
+	ck_assert_int_eq(waitpid(-1, NULL, __WALL), -1);
+	ck_assert_int_eq(errno, ECHILD);
+	vfile_private_close(p);
+	ck_assert_int_eq(fcntl(p, F_GETFD), -1);
+}
+END_TEST
+
+/* Also when the program has none left */
+START_TEST(private_when_all_are_used)
+{
+	struct rlimit limit;
+	int p;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 64;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (dup(0) >= 0)
+		;
+	p = vfile_private_dup(0);
+	ck_assert_int_ge(p, 64);
+	ck_assert_int_eq(dup(0), -1);
+}
+END_TEST
+
+/* The program raises its limit later: what is made then is above the new one */
+START_TEST(private_above_a_raised_limit)
+{
+	struct rlimit limit;
+	rlim_t high;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	high = limit.rlim_max / 2 < 8192 ? limit.rlim_max / 2 : 8192;
+	limit.rlim_cur = 64;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_ge(vfile_private_dup(0), 64);
+	limit.rlim_cur = high;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_ge(vfile_private_dup(0), (int)high);
+	ck_assert_uint_eq(limit_now(), high);
+}
+END_TEST
+
+/* Soft and hard limit are equal, and nobody may raise them */
+START_TEST(private_below_a_fixed_limit)
 {
 	struct rlimit small = {64, 64};
 	int p;
 
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
+	if (!getuid())
+		ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
 	p = vfile_private_dup(0);
 	ck_assert_int_ge(p, 32);
 	ck_assert_int_lt(p, 64);
+}
+END_TEST
+
+static int note(void *arg, int fd)
+{
+	*(int *)arg = fd;
+	return 0;
+}
+
+START_TEST(a_file_is_used_by_a_descriptor_it_has)
+{
+	struct file f;
+	int fd = open_file(&f), copy = dup(fd), seen = -1;
+
+	vfile_dup(fd, copy);
+	util_close(fd);
+	ck_assert_int_eq(vfile_use(&f.vf, note, &seen), 0);
+	ck_assert_int_eq(seen, copy);
+	util_close(copy);
+	ck_assert_int_eq(vfile_use(&f.vf, note, &seen), -EBADF);
 }
 END_TEST
 
@@ -242,7 +329,11 @@ static void add(TCase *tc)
 	tcase_add_test(tc, dup_over_another);
 	tcase_add_test(tc, only_what_has_the_operations);
 	tcase_add_test(tc, private_descriptors);
-	tcase_add_test(tc, private_below_a_small_limit);
+	tcase_add_test(tc, private_above_the_limit);
+	tcase_add_test(tc, private_when_all_are_used);
+	tcase_add_test(tc, private_above_a_raised_limit);
+	tcase_add_test(tc, private_below_a_fixed_limit);
+	tcase_add_test(tc, a_file_is_used_by_a_descriptor_it_has);
 	tcase_add_test(tc, a_forked_child_has_orphans);
 	tcase_add_test(tc, a_vforked_child_closes_nothing);
 	tcase_add_test(tc, threads);

@@ -3,11 +3,10 @@
  *
  * Theory of operation
  *
- * An event is in the queue of its channel and in the list of its source. The count of the
- * eventfd (semaphore mode) equals the length of the queue whenever the lock is free:
- * posting writes one, reading takes one with each event, and withdrawing the events of a
- * destroyed object takes as many as it withdraws. Edge-triggered epoll therefore sees
- * each event, as it does with the kernel's.
+ * An event is in the queue of its channel and in the list of its source. The descriptor
+ * is readable while the queue has events (bell.h): each post rings, and who takes the last one
+ * out, by reading it or by destroying the object that it is of, silences. Edge-triggered epoll
+ * therefore sees each event, as it does with the kernel's.
  *
  * The application must acknowledge each event that it has read before ibv_destroy_cq(3)
  * and the like return, so these are told exactly how many it has read: @reported counts
@@ -26,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "odp/guard.h"
@@ -46,32 +44,14 @@ struct event {
 	uint32_t type;
 };
 
-/* With the lock held; neither blocks */
-static void signal_add(struct event_channel *ch)
-{
-	const uint64_t one = 1;
-
-	if (ch->signal_fd >= 0 && write(ch->signal_fd, &one, sizeof(one)) < 0)
-		return;
-}
-
-/* The look before is for programs that read the eventfd behind our back. */
-static void signal_take(struct event_channel *ch)
-{
-	struct pollfd p = {.fd = ch->signal_fd, .events = POLLIN};
-	uint64_t one;
-
-	if (p.fd >= 0 && poll(&p, 1, 0) > 0 && read(p.fd, &one, sizeof(one)) < 0)
-		return;
-}
-
 /* With the lock held */
 static void unlink_event(struct event_channel *ch, struct event *ev)
 {
 	TAILQ_REMOVE(&ch->queue, ev, in_channel);
 	if (ev->source)
 		TAILQ_REMOVE(&ev->source->pending, ev, in_source);
-	signal_take(ch);
+	if (TAILQ_EMPTY(&ch->queue) && !ch->dead)
+		bell_silence(&ch->bell);
 }
 
 static int write_event(const struct event_channel *ch, const struct event *ev, void *buf)
@@ -124,15 +104,15 @@ bool handlers_restart(void)
 	return true;
 }
 
-static int wait_for_event(struct event_channel *ch)
+static int wait_for_event(struct event_channel *ch, int fd)
 {
-	struct pollfd p = {.fd = ch->signal_fd, .events = POLLIN};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int err;
 
 	if (ch->async)
 		err = poll(&p, 1, -1) < 0 ? -errno : 0;
 	else
-		err = engine_wait(ch->engine, ch->signal_fd);
+		err = engine_wait(ch->engine, fd);
 	return err == -EINTR && handlers_restart() ? 0 : err;
 }
 
@@ -140,19 +120,19 @@ static ssize_t channel_read(struct vfile *vf, int fd, void *buf, size_t len)
 {
 	struct event_channel *ch = (struct event_channel *)vf;
 	ssize_t n;
-	int flags, err;
+	int flags, err, bell;
 
 	for (;;) {
 		n = pop(ch, buf, len);
 		if (n != -EAGAIN)
 			return n;
-		/* Not of @fd: another thread may close it, and reuse the number. */
-		flags = fcntl(ch->signal_fd, F_GETFL);
+		bell = bell_fd(&ch->bell, fd);
+		flags = fcntl(bell, F_GETFL);
 		if (flags < 0)
 			return -errno;
 		if (flags & O_NONBLOCK)
 			return -EAGAIN;
-		err = wait_for_event(ch);
+		err = wait_for_event(ch, bell);
 		if (err)
 			return err;
 	}
@@ -163,17 +143,15 @@ static void channel_release(struct vfile *vf)
 {
 	struct event_channel *ch = (struct event_channel *)vf;
 	struct event *ev;
-	int fd;
 
 	lock_take(&ch->lock);
-	fd = ch->signal_fd;
-	ch->signal_fd = -1;
+	ch->closed = true;
 	while ((ev = TAILQ_FIRST(&ch->queue))) {
 		unlink_event(ch, ev);
 		free(ev);
 	}
+	bell_close(&ch->bell);
 	lock_release(&ch->lock);
-	vfile_private_close(fd);
 	event_channel_put(ch);
 }
 
@@ -189,32 +167,18 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 
 	if (!ch)
 		return -ENOMEM;
-	/* the application's: it stays where it is (own_fd.c moves what the library keeps) */
-	*fd = REAL(eventfd)(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	if (*fd < 0) {
-		err = -errno;
-		goto fail;
-	}
-	ch->signal_fd = vfile_private_dup(*fd);
-	if (ch->signal_fd < 0) {
-		err = ch->signal_fd;
-		goto fail_fd;
-	}
 	ch->engine = e;
 	ch->async = async;
 	ch->refs = 2;
 	TAILQ_INIT(&ch->queue);
 	lock_init(&ch->lock);
 	ch->vf.ops = &channel_ops;
-	err = vfile_install(*fd, &ch->vf);
-	if (!err) {
+	*fd = bell_open(&ch->bell, &ch->vf, O_CLOEXEC);
+	if (*fd >= 0) {
 		*out = ch;
 		return 0;
 	}
-	vfile_private_close(ch->signal_fd);
-fail_fd:
-	close(*fd);
-fail:
+	err = *fd;
 	/* A device is not opened without one. */
 	if (async)
 		fprintf(stderr, "urxe: cannot open the device's events: %s%s\n",
@@ -254,7 +218,7 @@ bool event_channel_is_closed(struct event_channel *ch)
 	bool closed;
 
 	lock_take(&ch->lock);
-	closed = ch->signal_fd < 0;
+	closed = ch->closed;
 	lock_release(&ch->lock);
 	return closed;
 }
@@ -263,7 +227,8 @@ void event_channel_kill(struct event_channel *ch)
 {
 	lock_take(&ch->lock);
 	ch->dead = true;
-	signal_add(ch);
+	if (!ch->closed)
+		bell_ring(&ch->bell);
 	lock_release(&ch->lock);
 }
 
@@ -299,7 +264,7 @@ static void post(struct event_channel *ch, struct event_source *s, uint64_t elem
 	struct event *ev;
 
 	lock_take(&ch->lock);
-	ev = ch->signal_fd >= 0 ? calloc(1, sizeof(*ev)) : NULL;
+	ev = ch->closed ? NULL : calloc(1, sizeof(*ev));
 	if (ev) {
 		ev->source = s;
 		ev->element = element;
@@ -307,7 +272,7 @@ static void post(struct event_channel *ch, struct event_source *s, uint64_t elem
 		TAILQ_INSERT_TAIL(&ch->queue, ev, in_channel);
 		if (s)
 			TAILQ_INSERT_TAIL(&s->pending, ev, in_source);
-		signal_add(ch);
+		bell_ring(&ch->bell);
 	}
 	lock_release(&ch->lock);
 }

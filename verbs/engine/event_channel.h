@@ -1,7 +1,7 @@
 /*
  * event_channel.h - completion channels and asynchronous event files.
  *
- * What the application has is an eventfd, so that poll, epoll and select work untouched;
+ * What the application has is an eventfd (bell.h), so that poll, epoll and select work untouched;
  * the events themselves are in a queue of ours, and read(2) of the descriptor takes one
  * from it. Knows descriptors and who an event is about, not what it means.
  */
@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
+#include "verbs/engine/bell.h"
 #include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
 
@@ -40,8 +41,8 @@ struct event_source {
  * @engine:	driven by readers of completion channels
  * @async:	events are struct ib_uverbs_async_event_desc, else ..._comp_event_desc
  * @lock:	of what follows and of the sources; a leaf
- * @signal_fd:	private duplicate of the eventfd, whose count is the length of @queue; -1
- *		once the application has closed its last descriptor
+ * @bell:	rings while something is in @queue
+ * @closed:	the application has closed its last descriptor
  * @dead:	the context is gone; readers get EIO
  */
 struct event_channel {
@@ -50,7 +51,8 @@ struct event_channel {
 	struct engine *engine;
 	bool async;
 	struct lock lock;
-	int signal_fd;
+	struct bell bell;
+	bool closed;
 	bool dead;
 	struct event_list queue;
 };

@@ -18,7 +18,8 @@
  *
  * Private descriptors are the library's own (sockets, duplicates of event fds). They have
  * an entry too, so that a program that closes all descriptors it does not know leaves
- * them be.
+ * them be. They are outside of the program's limit (base/outside.c), or where that cannot be
+ * as high within it as it lets them be.
  */
 #include "verbs/engine/vfile.h"
 
@@ -34,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/outside.h"
 
 #define CHUNK_LEN  256
 #define CHUNKS	   4096 /* fs.nr_open is 2^20 */
@@ -313,12 +315,30 @@ void vfile_adopt(int fd)
 	for (int i = 0; i < limit; i++) {
 		struct vfile *vf = i == fd ? NULL : peek(i);
 
+		if (!vf && !slot_of(i))
+			i += CHUNK_LEN - 1; /* the whole chunk is missing */
 		if (!vf || vf == &private_fd ||
 		    syscall(SYS_kcmp, pid, pid, KCMP_FILE, fd, i))
 			continue;
 		vfile_dup(i, fd);
 		return;
 	}
+}
+
+int vfile_use(struct vfile *vf, int (*fn)(void *arg, int fd), void *arg)
+{
+	int ret = -EBADF;
+
+	if (!is_ours())
+		return ret;
+	lock_take(&table.lock);
+	for (int i = 0; ret == -EBADF && i < (int)table.limit; i++)
+		if (!slot_of(i))
+			i += CHUNK_LEN - 1;
+		else if (peek(i) == vf)
+			ret = fn(arg, i);
+	lock_release(&table.lock);
+	return ret;
 }
 
 void vfile_close(int fd)
@@ -350,7 +370,7 @@ int vfile_private_dup(int fd)
 {
 	/* as high as the limit of descriptors lets it be */
 	static const int lowest[] = {PRIVATE_FD, PRIVATE_FD_LOW_LIMIT, 3};
-	int copy = -1, err;
+	int copy = outside_dup(fd), err;
 	size_t i;
 
 	for (i = 0; i < 3 && copy < 0; i++)

@@ -67,6 +67,11 @@ void vfile_dup(int oldfd, int newfd);
  * same open file is
  */
 void vfile_adopt(int fd);
+/*
+ * vfile_use - call @fn with a descriptor of @vf, which is not closed meanwhile. Its result (not
+ * -EBADF), or -EBADF if there is none. Under the table's lock: @fn makes a system call
+ */
+int vfile_use(struct vfile *vf, int (*fn)(void *arg, int fd), void *arg);
 /* @fd is being closed (called before the real close) */
 void vfile_close(int fd);
 /* Close a descriptor that the application never got to know */
@@ -77,8 +82,8 @@ void vfile_discard(int fd);
  * EBADF, its close_range(2) leaves it out. A child of fork has them as common
  * descriptors.
  *
- * vfile_private_dup - a private duplicate of @fd, close-on-exec, out of the way of the
- * application's numbers; @fd stays as it is. The descriptor or -errno.
+ * vfile_private_dup - a private duplicate of @fd, close-on-exec, above the
+ * application's limit if that can be (base/outside.c), else out of the way of its numbers; @fd stays as it is. The descriptor or -errno.
  */
 int vfile_private_dup(int fd);
 /*

@@ -3,7 +3,7 @@
  *
  * Theory of operation
  *
- * Each open gives an event channel (struct ucma_file). Its descriptor is an eventfd that
+ * Each open gives an event channel (struct ucma_file). Its descriptor (bell.h)
  * is readable while events are queued (ucma_event.c); commands are written to it
  * (ucma_command.c).
  *
@@ -19,12 +19,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/splitmix.h"
-#include "verbs/host/libc.h"
 #include "verbs/host/paths.h"
 #include "verbs/ucma/ucma_internal.h"
 
@@ -32,7 +30,7 @@
 
 static ssize_t file_write(struct vfile *vf, int fd, const void *buf, size_t len)
 {
-	return ucma_command((struct ucma_file *)vf, buf, len);
+	return ucma_command((struct ucma_file *)vf, fd, buf, len);
 }
 
 static void file_release(struct vfile *vf)
@@ -45,7 +43,7 @@ static void file_release(struct vfile *vf)
 		ucma_event_drop_id(f->ids);
 	engine_progress(e, ENGINE_CHANGED);
 	engine_leave(e);
-	vfile_private_close(f->efd);
+	bell_close(&f->bell);
 	free(f);
 }
 
@@ -147,32 +145,21 @@ void ucma_serve(struct engine *e)
 	net_port_set_gsi_router(engine_port(e), first_mad, e);
 }
 
-/* The descriptor is the application's: it is not moved as those that the library keeps (own_fd.c). */
 static int open_file(struct ucma *u, int flags)
 {
-	int fd = REAL(eventfd)(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
-				      (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
-	struct ucma_file *f;
-	int ret;
+	struct ucma_file *f = calloc(1, sizeof(*f));
+	int fd;
 
+	if (!f)
+		return -ENOMEM;
+	f->u = u;
+	f->events_end = &f->events;
+	f->vf.ops = &file_ops;
+	f->vf.rdev = paths_node_rdev(PATHS_NODE_CM);
+	fd = bell_open(&f->bell, &f->vf, flags & (O_CLOEXEC | O_NONBLOCK));
 	if (fd < 0)
-		return -errno;
-	f = calloc(1, sizeof(*f));
-	ret = f ? vfile_private_dup(fd) : -ENOMEM;
-	if (ret >= 0) {
-		f->efd = ret;
-		f->u = u;
-		f->events_end = &f->events;
-		f->vf.ops = &file_ops;
-		f->vf.rdev = paths_node_rdev(PATHS_NODE_CM);
-		ret = vfile_install(fd, &f->vf);
-		if (!ret)
-			return fd;
-		vfile_private_close(f->efd);
-	}
-	free(f);
-	close(fd);
-	return ret;
+		free(f);
+	return fd;
 }
 
 int ucma_open(int flags)

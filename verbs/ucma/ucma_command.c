@@ -29,10 +29,12 @@
  * struct call - a command
  * @in:		the structure behind the header, zero behind @in_len
  * @out_len:	room for the answer
+ * @fd:	the descriptor that the program used
  * @about:	the identifier that it names, for records
  */
 struct call {
 	struct ucma_file *f;
+	int fd;
 	uint32_t about;
 	union {
 		uint8_t in[CMD_MAX];
@@ -612,18 +614,18 @@ static int cmd_leave(struct call *c)
 static int wait_event(struct call *c)
 {
 	struct engine *e = c->f->u->engine;
-	/*
-	 * Of the open file, for another thread may have closed the descriptor: who waits
-	 * goes on to wait, who would not does not, as in the kernel.
-	 */
-	int flags = fcntl(c->f->efd, F_GETFL);
+	/* who waits goes on to wait, who would not does not, as in the kernel */
+	int fd = bell_fd(&c->f->bell, c->fd);
+	int flags = fcntl(fd, F_GETFL);
 	int ret;
 
-	if (flags >= 0 && flags & O_NONBLOCK)
+	if (flags < 0)
+		return -errno;
+	if (flags & O_NONBLOCK)
 		return -EAGAIN;
 	engine_progress(e, ENGINE_CHANGED);
 	engine_leave(e);
-	ret = engine_wait(e, c->f->efd);
+	ret = engine_wait(e, fd);
 	engine_enter(e);
 	return ret == -EINTR && handlers_restart() ? 0 : ret;
 }
@@ -748,9 +750,9 @@ static const struct command commands[] = {
     [UCMA_CMD_WRITE_CM_EVENT] = {cmd_write_event, sizeof(struct ucma_write_event)},
 };
 
-ssize_t ucma_command(struct ucma_file *f, const void *buf, size_t len)
+ssize_t ucma_command(struct ucma_file *f, int fd, const void *buf, size_t len)
 {
-	struct call c = {.f = f};
+	struct call c = {.f = f, .fd = fd};
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct command *cmd;
 	int ret;

@@ -4,40 +4,17 @@
  * Owns: the events that the application has not taken. Must not know: how it takes them
  * (ucma_command.c).
  */
-#include <poll.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "trace/recorder.h"
 #include "verbs/ucma/ucma_internal.h"
 
-static void signal_events(struct ucma_file *f)
-{
-	const uint64_t one = 1;
-
-	if (write(f->efd, &one, sizeof(one)) < 0)
-		return; /* the counter is not 0: it is readable anyhow */
-}
-
-/* The queue is empty: not readable any more, even if the program raised the counter. */
-static void unsignal_events(struct ucma_file *f)
-{
-	struct pollfd p = {.fd = f->efd, .events = POLLIN};
-	uint64_t v;
-
-	if (poll(&p, 1, 0) > 0 && read(f->efd, &v, sizeof(v)) < 0)
-		return;
-}
-
 void ucma_event_queue(struct ucma_file *f, struct ucma_event *ev)
 {
-	bool first = !f->events;
-
 	ev->next = NULL;
 	*f->events_end = ev;
 	f->events_end = &ev->next;
-	if (first)
-		signal_events(f);
+	bell_ring(&f->bell);
 }
 
 struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int status)
@@ -80,7 +57,7 @@ take_events(struct ucma_file *f,
 	}
 	f->events_end = p;
 	if (!f->events && taken)
-		unsignal_events(f);
+		bell_silence(&f->bell);
 	return taken;
 }
 
@@ -106,7 +83,7 @@ void ucma_event_done(struct ucma_file *f)
 	f->events = ev->next;
 	if (!f->events) {
 		f->events_end = &f->events;
-		unsignal_events(f);
+		bell_silence(&f->bell);
 	}
 	free(ev);
 }

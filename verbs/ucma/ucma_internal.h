@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "emu/cm.h"
+#include "verbs/engine/bell.h"
 #include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
 
@@ -148,12 +149,12 @@ struct ucma_write_event {
 
 /*
  * struct ucma_file - an event channel
- * @efd:	private duplicate of the eventfd, readable while there are events
+ * @bell:	rings while there are events
  */
 struct ucma_file {
 	struct vfile vf;
 	struct ucma *u;
-	int efd;
+	struct bell bell;
 	struct ucma_event *events;
 	struct ucma_event **events_end;
 	struct ucma_id *ids;
@@ -233,7 +234,7 @@ struct ucma_file *ucma_file_get(int fd);
 /* --- ucma_command.c --------------------------------------------------------------- */
 
 /* What the application writes to a channel: its length, or -errno. Takes the engine's lock */
-ssize_t ucma_command(struct ucma_file *f, const void *buf, size_t len);
+ssize_t ucma_command(struct ucma_file *f, int fd, const void *buf, size_t len);
 
 /* --- ucma_event.c ----------------------------------------------------------------- */
 
