@@ -436,22 +436,22 @@ static bool place(struct tr_qp *t, struct tr_wqe *w, const uint8_t *data, uint32
 	struct odp_access acc = {.now = t->qp->hca->now, .waiter = &t->req.fault};
 	uint32_t seq, done;
 	struct tr_sg sg;
-	int err;
+	int ret;
 
 	if (!len)
 		return true;
 	for (seq = t->req.head; req_wqe(&t->req, seq) != w; seq++)
 		;
 	sg = wqe_sg(t->qp, req_ring_index(t, seq), w);
-	err = sg_write(&sg, &w->placed, data + w->part, len - w->part, rest, &acc, &done);
-	w->part = err ? w->part + done : 0;
-	if (!err)
+	ret = sg_write(&sg, &w->placed, data + w->part, len - w->part, rest, &acc, &done);
+	w->part = ret ? w->part + done : 0;
+	if (!ret)
 		return true;
-	if (err == -EAGAIN)
+	if (ret == -EAGAIN)
 		no_place(t, &acc);
 	else
 		req_wqe_failed(t, w,
-			       err == -ENOSPC ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+			       ret == -ENOSPC ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
 	return false;
 }
 

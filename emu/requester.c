@@ -268,7 +268,7 @@ enum tr_step req_wqe_failed(struct tr_qp *t, struct tr_wqe *w, enum ibv_wc_statu
 static enum tr_step local_op(struct tr_qp *t, struct tr_wqe *w)
 {
 	struct tr_req *req = &t->req;
-	int err;
+	int ret;
 
 	/*
 	 * What was sent before may have to be sent again, out of the memory that is about
@@ -277,13 +277,13 @@ static enum tr_step local_op(struct tr_qp *t, struct tr_wqe *w)
 	if (w->kind == WQE_LOCAL_INV) {
 		if (req->cur != req->head)
 			return TR_IDLE;
-		err = emu_invalidate_key(t->qp, w->ex);
-		if (err)
+		ret = emu_invalidate_key(t->qp, w->ex);
+		if (ret)
 			return req_wqe_failed(t, w, IBV_WC_LOC_QP_OP_ERR);
 	} else {
-		err = emu_mw_bind(t->qp, w->rkey, w->mw.new_rkey, w->mw.mr_lkey, w->va,
+		ret = emu_mw_bind(t->qp, w->rkey, w->mw.new_rkey, w->mw.mr_lkey, w->va,
 				  w->mw.length, w->mw.access);
-		if (err)
+		if (ret)
 			return req_wqe_failed(t, w, IBV_WC_MW_BIND_ERR);
 	}
 	w->state = WQE_DONE;
@@ -318,7 +318,7 @@ int req_gather(struct tr_qp *t, const struct tr_wqe *w, uint32_t k, uint8_t *dat
 	uint64_t pos = (uint64_t)k * t->qp->mtu;
 	uint32_t from, done;
 	struct tr_sg sg;
-	int err;
+	int ret;
 
 	if (w->is_inline) {
 		memcpy(data, wqe_inline(t->qp, index) + pos, len);
@@ -333,10 +333,10 @@ int req_gather(struct tr_qp *t, const struct tr_wqe *w, uint32_t k, uint8_t *dat
 	if (req->stash_len)
 		memcpy(data, req->stash, req->stash_len);
 	from = req->stash_len;
-	err = sg_read(&sg, &req->sg, data + from, len - from, w->length - pos - len, acc,
+	ret = sg_read(&sg, &req->sg, data + from, len - from, w->length - pos - len, acc,
 		      &done);
-	if (err)
-		return stash(req, data, from + done) ? err : -ENOMEM;
+	if (ret)
+		return stash(req, data, from + done) ? ret : -ENOMEM;
 	req->sg_psn = k + 1;
 	req->stash_len = 0;
 	return 0;
@@ -399,7 +399,7 @@ static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 	struct roce_hdr h;
 	uint32_t total;
 	uint8_t *data;
-	int err;
+	int ret;
 
 	if (len > qp->mtu)
 		len = qp->mtu;
@@ -417,9 +417,9 @@ static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 	data = tr_tx_open(qp->hca, &qp->path, &h, len, &total);
 	if (!data)
 		return TR_FULL;
-	err = len ? req_gather(t, w, k, data, len, &acc) : 0;
-	if (err)
-		return req_memory_error(t, w, err, &acc);
+	ret = len ? req_gather(t, w, k, data, len, &acc) : 0;
+	if (ret)
+		return req_memory_error(t, w, ret, &acc);
 	tr_tx_close(qp, &h, len, total, why_sent(req, h.psn));
 	req->unasked = h.ack_req ? 0 : req->unasked + 1;
 	req_sent(t, w, 1);
@@ -477,7 +477,7 @@ static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 	struct roce_hdr h;
 	uint32_t total;
 	uint8_t *data;
-	int err;
+	int ret;
 
 	if (!place_ok(t, w))
 		return req_wqe_failed(t, w, IBV_WC_LOC_PROT_ERR);
@@ -499,9 +499,9 @@ static enum tr_step send_nonposted(struct tr_qp *t, struct tr_wqe *w)
 	data = tr_tx_open(qp->hca, &qp->path, &h, len, &total);
 	if (!data)
 		return TR_FULL;
-	err = len ? req_gather(t, w, 0, data, len, &acc) : 0;
-	if (err)
-		return req_memory_error(t, w, err, &acc);
+	ret = len ? req_gather(t, w, 0, data, len, &acc) : 0;
+	if (ret)
+		return req_memory_error(t, w, ret, &acc);
 	tr_tx_close(qp, &h, len, total, why_sent(req, h.psn));
 	req->unasked = 0;
 	req->rd_out++;

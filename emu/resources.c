@@ -173,21 +173,21 @@ static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
 	struct resp_remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_ATOMIC};
 	struct emu_mem mem;
 	uint64_t orig;
-	int err;
+	int ret;
 
 	if ((h->va & 7) || !res_available(t))
 		return V_INVALID;
 	if (resp_remote_get(t, &r, h->xrc_srqn, &mem))
 		return V_ACCESS;
 	if ((h->opcode & ROCE_OP_MASK) == ROCE_CMP_SWAP)
-		err =
+		ret =
 		    odp_cmp_swap(mem.mr, mem.iova, h->compare, h->swap_add, &orig, &acc);
 	else
-		err = odp_fetch_add(mem.mr, mem.iova, h->swap_add, &orig, &acc);
-	if (err == -EAGAIN)
+		ret = odp_fetch_add(mem.mr, mem.iova, h->swap_add, &orig, &acc);
+	if (ret == -EAGAIN)
 		return resp_defer(t, &acc);
-	if (err)
-		return err == -EINVAL ? V_INVALID : V_ACCESS;
+	if (ret)
+		return ret == -EINVAL ? V_INVALID : V_ACCESS;
 	res_push(t, h, 1)->orig = orig;
 	return V_OK;
 }
@@ -200,18 +200,18 @@ static enum resp_verdict do_atomic_write(struct tr_qp *t, const struct roce_hdr 
 	struct resp_remote r = {h->rkey, h->va, 8, IBV_ACCESS_REMOTE_WRITE};
 	struct emu_mem mem;
 	uint64_t value;
-	int err;
+	int ret;
 
 	if (len != 8 || h->dma_len != 8 || (h->va & 7) || !res_available(t))
 		return V_INVALID;
 	if (resp_remote_get(t, &r, h->xrc_srqn, &mem))
 		return V_ACCESS;
 	memcpy(&value, data, sizeof(value));
-	err = odp_store64(mem.mr, mem.iova, value, &acc);
-	if (err == -EAGAIN)
+	ret = odp_store64(mem.mr, mem.iova, value, &acc);
+	if (ret == -EAGAIN)
 		return resp_defer(t, &acc);
-	if (err)
-		return err == -EINVAL ? V_INVALID : V_ACCESS;
+	if (ret)
+		return ret == -EINVAL ? V_INVALID : V_ACCESS;
 	res_push(t, h, 1);
 	return V_OK;
 }
@@ -225,7 +225,7 @@ static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
 	struct resp_remote r = {h->rkey, h->va, h->dma_len, 0};
 	bool whole_mr = h->flush_level == 1;
 	struct emu_mem mem;
-	int err;
+	int ret;
 
 	if (!h->flush_type || (h->flush_type & ~3) || h->flush_level > 1 ||
 	    !res_available(t))
@@ -237,8 +237,8 @@ static enum resp_verdict do_flush(struct tr_qp *t, const struct roce_hdr *h)
 	if (whole_mr)
 		r.rest = 0;
 	if (whole_mr || r.rest) {
-		err = resp_remote_get(t, &r, h->xrc_srqn, &mem);
-		if (err && !(whole_mr && err == -ERANGE))
+		ret = resp_remote_get(t, &r, h->xrc_srqn, &mem);
+		if (ret && !(whole_mr && ret == -ERANGE))
 			return V_ACCESS;
 	}
 	res_push(t, h, 1);
@@ -361,19 +361,19 @@ static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint
 	struct resp_remote rem = {r->rkey, r->va + pos, r->len - pos,
 				  IBV_ACCESS_REMOTE_READ};
 	struct emu_mem mem;
-	int err;
+	int ret;
 
 	if (resp_remote_get(t, &rem, r->srqn, &mem))
 		return V_ACCESS;
 	acc.ahead = rem.rest - len;
-	err = odp_read(mem.mr, mem.iova, data, len, &acc);
-	if (err == -EAGAIN && t->resp.state == RESP_DYING) {
+	ret = odp_read(mem.mr, mem.iova, data, len, &acc);
+	if (ret == -EAGAIN && t->resp.state == RESP_DYING) {
 		/* the last word is a NAK, behind this response */
 		resp_start_timer(t, acc.ready_at);
 		return V_HOLD;
 	}
-	if (err)
-		return err == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
+	if (ret)
+		return ret == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
 	return V_OK;
 }
 

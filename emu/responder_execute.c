@@ -85,13 +85,13 @@ static enum resp_verdict write_data(struct tr_qp *t, uint32_t srqn, const uint8_
 	struct resp_remote r = {resp->rkey, resp->va, resp->resid,
 				IBV_ACCESS_REMOTE_WRITE};
 	struct emu_mem mem;
-	int err;
+	int ret;
 
 	if (resp_remote_get(t, &r, srqn, &mem))
 		return V_ACCESS;
-	err = odp_write(mem.mr, mem.iova, data, len, &acc);
-	if (err)
-		return err == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
+	ret = odp_write(mem.mr, mem.iova, data, len, &acc);
+	if (ret)
+		return ret == -EAGAIN ? resp_defer(t, &acc) : V_ACCESS;
 	resp->va += len;
 	resp->resid -= len;
 	return V_OK;

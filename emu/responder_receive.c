@@ -69,15 +69,15 @@ enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 {
 	struct tr_resp *resp = &t->resp;
 	struct emu_srq *srq;
-	int err;
+	int ret;
 
 	if (resp->rwqe_held)
 		return resp->rsrqn == srqn ? V_OK : V_INVALID;
 	srq = resp_srq(t->qp, srqn);
 	if (!srq && t->qp->type == IBV_QPT_XRC_RECV)
 		return V_INVALID;
-	err = take(t, srq);
-	if (err == -ENOENT) {
+	ret = take(t, srq);
+	if (ret == -ENOENT) {
 		resp->rnr_code = t->qp->attr.min_rnr_timer & 0x1f;
 		return V_RNR;
 	}
@@ -86,7 +86,7 @@ enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 	resp->rsrqn = srqn;
 	resp->resume = false;
 	resp_rewind_recv(resp);
-	if (!err)
+	if (!ret)
 		return V_OK;
 	resp_report_recv(t, IBV_WC_LOC_QP_OP_ERR, IBV_WC_RECV);
 	return V_OP;
@@ -149,19 +149,19 @@ enum resp_verdict resp_scatter(struct tr_qp *t, const uint8_t *data, uint32_t le
 	    .num_sge = resp->rwqe->num_sge,
 	};
 	uint32_t done;
-	int err;
+	int ret;
 
 	if (len > resp->rwqe->length - resp->rlen)
 		return too_long(t);
 	if (len < resp->rpart)
 		return V_INVALID; /* another packet than the first time */
-	err = sg_write(&sg, &resp->rcur, data + resp->rpart, len - resp->rpart,
+	ret = sg_write(&sg, &resp->rcur, data + resp->rpart, len - resp->rpart,
 		       resp->rwqe->length - resp->rlen - len, &acc, &done);
-	resp->rpart = err ? resp->rpart + done : 0;
-	resp->resume = err == -EAGAIN;
+	resp->rpart = ret ? resp->rpart + done : 0;
+	resp->resume = ret == -EAGAIN;
 	if (resp->resume)
 		return resp_defer(t, &acc);
-	if (err) {
+	if (ret) {
 		resp_report_recv(t, IBV_WC_LOC_PROT_ERR, IBV_WC_RECV);
 		return V_OP;
 	}

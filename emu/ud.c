@@ -55,7 +55,7 @@ enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
 	struct roce_hdr h;
 	uint32_t total;
 	uint8_t *data;
-	int err;
+	int ret;
 
 	if (find_path(t, w, &path))
 		return req_wqe_failed(t, w, IBV_WC_LOC_QP_OP_ERR);
@@ -63,9 +63,9 @@ enum tr_step ud_send(struct tr_qp *t, struct tr_wqe *w)
 	data = tr_tx_open(qp->hca, &path, &h, w->length, &total);
 	if (!data)
 		return TR_FULL;
-	err = w->length ? req_gather(t, w, 0, data, w->length, &acc) : 0;
-	if (err)
-		return req_memory_error(t, w, err, &acc);
+	ret = w->length ? req_gather(t, w, 0, data, w->length, &acc) : 0;
+	if (ret)
+		return req_memory_error(t, w, ret, &acc);
 	tr_tx_close(qp, &h, w->length, total, TRACE_WHY_FIRST);
 	req_sent(t, w, 1);
 	return TR_SENT;

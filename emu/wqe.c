@@ -379,13 +379,13 @@ int sg_check_writable(const struct tr_sg *sg)
 	struct tr_cursor cur = {0};
 	struct emu_mem mem;
 	struct step s;
-	int err;
+	int ret;
 
 	while (sg_next(sg, &cur, UINT32_MAX, &s)) {
-		err = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len,
+		ret = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len,
 				     IBV_ACCESS_LOCAL_WRITE, &mem);
-		if (err)
-			return err;
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -401,16 +401,16 @@ static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_
 	struct odp_access acc = {.now = why->now, .remote = why->remote};
 	struct emu_mem mem;
 	struct step s;
-	int err = 0;
+	int ret = 0;
 
-	while (left && !err && sg_next(sg, &cur, left, &s)) {
+	while (left && !ret && sg_next(sg, &cur, left, &s)) {
 		left -= s.len;
-		err = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len, access, &mem);
-		if (err)
+		ret = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len, access, &mem);
+		if (ret)
 			return;
-		err = odp_fault_in(mem.mr, mem.iova, s.len, access != 0, &acc);
-		if (err == -EAGAIN)
-			err = 0;
+		ret = odp_fault_in(mem.mr, mem.iova, s.len, access != 0, &acc);
+		if (ret == -EAGAIN)
+			ret = 0;
 	}
 }
 
@@ -430,11 +430,11 @@ static int copy_step(const struct tr_sg *sg, const struct step *s, uint8_t *data
 		     int access, struct odp_access *acc)
 {
 	struct emu_mem mem;
-	int err;
+	int ret;
 
-	err = emu_lkey_check(sg->hca, sg->pd, s->lkey, s->va, s->len, access, &mem);
-	if (err)
-		return err;
+	ret = emu_lkey_check(sg->hca, sg->pd, s->lkey, s->va, s->len, access, &mem);
+	if (ret)
+		return ret;
 	return access ? odp_write(mem.mr, mem.iova, data, s->len, acc)
 		      : odp_read(mem.mr, mem.iova, data, s->len, acc);
 }
@@ -447,7 +447,7 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 	bool faulted = false;
 	uint64_t behind = 0;
 	struct step s;
-	int err = 0;
+	int ret = 0;
 
 	*done = 0;
 	while (*done < len) {
@@ -455,18 +455,18 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 			return -ENOSPC;
 		behind = rest + len - *done - s.len;
 		acc->ahead = left_of_entry(sg, &c, behind);
-		err = copy_step(sg, &s, data + *done, access, acc);
+		ret = copy_step(sg, &s, data + *done, access, acc);
 		faulted |= acc->faulted;
-		if (err)
+		if (ret)
 			break;
 		*done += s.len;
 		*cur = c;
 	}
-	if (faulted && (!err || err == -EAGAIN) && behind > acc->ahead) {
+	if (faulted && (!ret || ret == -EAGAIN) && behind > acc->ahead) {
 		c.off += (uint32_t)acc->ahead;
 		sg_fault_ahead(sg, c, behind - acc->ahead, access, acc);
 	}
-	return err;
+	return ret;
 }
 
 int sg_read(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data, uint32_t len,

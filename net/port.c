@@ -564,7 +564,7 @@ int net_port_route(const struct net_port *p, const struct net_ip *src,
 {
 	const struct port_addr *a = port_addr_find(p, src);
 	union net_sa sa;
-	int fd, err = 0;
+	int fd, ret = 0;
 
 	if (is_group(dst))
 		return 0;
@@ -573,9 +573,9 @@ int net_port_route(const struct net_port *p, const struct net_ip *src,
 		return 0; /* it cannot be told: what is sent will tell */
 	if (connect(fd, &sa.sa,
 		    net_sa_make(&sa, dst, ROCE_UDP_PORT, a ? a->ifindex : 0)) < 0)
-		err = -errno;
+		ret = -errno;
 	close(fd);
-	return err;
+	return ret;
 }
 
 int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)

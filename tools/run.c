@@ -168,10 +168,10 @@ static bool has_device(const struct options *o, const char *name)
 static int choose_devices(struct options *o)
 {
 	bool chosen = o->n_devices;
-	int err = tree_devices(o);
+	int ret = tree_devices(o);
 
-	if (err) {
-		usage_error("cannot list the network interfaces: %s", strerror(-err));
+	if (ret) {
+		usage_error("cannot list the network interfaces: %s", strerror(-ret));
 		return EXIT_SETUP;
 	}
 	for (unsigned int i = 0; chosen && i < o->n_devices; i++)
@@ -192,12 +192,12 @@ static int choose_devices(struct options *o)
 /* A capture is of one run, or of several that go on at the same time. */
 static int renew_capture(const struct options *o)
 {
-	int err = o->pcap[0] ? pcap_renew(o->pcap) : 0;
+	int ret = o->pcap[0] ? pcap_renew(o->pcap) : 0;
 
-	if (err == -EEXIST)
+	if (ret == -EEXIST)
 		return usage_error("--pcap: %s is there and is no capture of urxe",
 				   o->pcap);
-	return err ? usage_error("--pcap: %s: %s", o->pcap, strerror(-err)) : 0;
+	return ret ? usage_error("--pcap: %s: %s", o->pcap, strerror(-ret)) : 0;
 }
 
 /* A trace is of one run: what an earlier one left under the name goes. */
@@ -287,10 +287,10 @@ static int permit_asan(void)
 static int preload_name(const struct session *s, char path[PATH_MAX])
 {
 	char link[sizeof(s->dir) + 16];
-	int err = preload_path(path);
+	int ret = preload_path(path);
 
-	if (err || !strpbrk(path, ": "))
-		return err;
+	if (ret || !strpbrk(path, ": "))
+		return ret;
 	snprintf(link, sizeof(link), "%s/" SESSION_LIBRARY, s->dir);
 	if (symlink(path, link))
 		return -errno;

@@ -93,7 +93,7 @@ static int make_in(struct session *s, const char *parent)
 {
 	int n = snprintf(s->dir, sizeof(s->dir), "%s/" SESSION_PREFIX "XXXXXX", parent);
 	char stat_dir[sizeof(s->dir) + 8];
-	int err = 0;
+	int ret = 0;
 
 	/* sockets below it need short names, LD_PRELOAD no colons or spaces */
 	if (n > 80 || *parent != '/' || strpbrk(parent, ": "))
@@ -106,16 +106,16 @@ static int make_in(struct session *s, const char *parent)
 	snprintf(stat_dir, sizeof(stat_dir), "%s/stat", s->dir);
 	s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->lock < 0 || flock(s->lock, LOCK_EX) || mkdir(stat_dir, 0700))
-		err = -errno;
-	if (!err)
-		err = set_mark(s->lock, strrchr(s->dir, '/') + 1);
-	if (err) {
+		ret = -errno;
+	if (!ret)
+		ret = set_mark(s->lock, strrchr(s->dir, '/') + 1);
+	if (ret) {
 		rmdir(stat_dir);
 		rmdir(s->dir);
 		if (s->lock >= 0)
 			close(s->lock);
 	}
-	return err;
+	return ret;
 }
 
 /* Memory file systems first: the tree has some hundred files. */
@@ -130,17 +130,17 @@ const char *const *session_parents(void)
 static int make_somewhere(struct session *s)
 {
 	const char *const *parents = session_parents();
-	int err = -ENOENT;
+	int ret = -ENOENT;
 
 	for (size_t i = 0; i < SESSION_PARENTS; i++) {
 		if (!parents[i])
 			continue;
-		err = make_in(s, parents[i]);
-		if (!err)
+		ret = make_in(s, parents[i]);
+		if (!ret)
 			return 0;
 	}
-	usage_error("cannot make a directory in /dev/shm or /tmp: %s", strerror(-err));
-	return err;
+	usage_error("cannot make a directory in /dev/shm or /tmp: %s", strerror(-ret));
+	return ret;
 }
 
 /* --- who is in it ----------------------------------------------------------------- */
@@ -324,16 +324,16 @@ static void remove_stale(const char *parent)
 int session_create(struct session *s)
 {
 	mode_t umask_was = umask(077);
-	int err = make_somewhere(s);
+	int ret = make_somewhere(s);
 	char parent[sizeof(s->dir)];
 
-	if (!err) {
+	if (!ret) {
 		strcpy(parent, s->dir);
 		*strrchr(parent, '/') = '\0';
 		remove_stale(parent);
 	}
 	umask(umask_was);
-	return err;
+	return ret;
 }
 
 /* --- descendants that outlive the program ----------------------------------------- */

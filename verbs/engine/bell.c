@@ -211,7 +211,7 @@ static int is_it(void *arg, int fd)
 int bell_open(struct bell *b, struct vfile *vf, int flags)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int fd, err;
+	int fd, ret;
 
 	pthread_once(&once, register_fork);
 	*b = (struct bell){.vf = vf, .fd = -1};
@@ -220,13 +220,13 @@ int bell_open(struct bell *b, struct vfile *vf, int flags)
 		bell_close(b);
 		fd = have_always() ? open_epoll(flags) : -EMFILE;
 	}
-	err = fd < 0 ? fd : vfile_install(fd, vf);
-	if (!err)
+	ret = fd < 0 ? fd : vfile_install(fd, vf);
+	if (!ret)
 		return fd;
 	if (fd >= 0)
 		REAL(close)(fd);
 	bell_close(b);
-	return err;
+	return ret;
 }
 
 void bell_ring(struct bell *b)

@@ -72,22 +72,22 @@ static ssize_t pop(struct event_channel *ch, void *buf, size_t len)
 	size_t size = ch->async ? sizeof(struct ib_uverbs_async_event_desc)
 				: sizeof(struct ib_uverbs_comp_event_desc);
 	struct event *ev;
-	int err;
+	int ret;
 
 	lock_take(&ch->lock);
 	ev = TAILQ_FIRST(&ch->queue);
 	if (!ev || len < size) {
-		err = ev ? -EINVAL : ch->dead ? -EIO : -EAGAIN;
+		ret = ev ? -EINVAL : ch->dead ? -EIO : -EAGAIN;
 		lock_release(&ch->lock);
-		return err;
+		return ret;
 	}
 	unlink_event(ch, ev);
 	if (ev->source)
 		ev->source->reported++;
 	lock_release(&ch->lock);
-	err = write_event(ch, ev, buf);
+	ret = write_event(ch, ev, buf);
 	free(ev);
-	return err ? err : (ssize_t)size;
+	return ret ? ret : (ssize_t)size;
 }
 
 bool handlers_restart(void)
@@ -107,20 +107,20 @@ bool handlers_restart(void)
 static int wait_for_event(struct event_channel *ch, int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int err;
+	int ret;
 
 	if (ch->async)
-		err = poll(&p, 1, -1) < 0 ? -errno : 0;
+		ret = poll(&p, 1, -1) < 0 ? -errno : 0;
 	else
-		err = engine_wait(ch->engine, fd);
-	return err == -EINTR && handlers_restart() ? 0 : err;
+		ret = engine_wait(ch->engine, fd);
+	return ret == -EINTR && handlers_restart() ? 0 : ret;
 }
 
 static ssize_t channel_read(struct vfile *vf, int fd, void *buf, size_t len)
 {
 	struct event_channel *ch = (struct event_channel *)vf;
 	ssize_t n;
-	int flags, err, bell;
+	int flags, ret, bell;
 
 	for (;;) {
 		n = pop(ch, buf, len);
@@ -132,9 +132,9 @@ static ssize_t channel_read(struct vfile *vf, int fd, void *buf, size_t len)
 			return -errno;
 		if (flags & O_NONBLOCK)
 			return -EAGAIN;
-		err = wait_for_event(ch, bell);
-		if (err)
-			return err;
+		ret = wait_for_event(ch, bell);
+		if (ret)
+			return ret;
 	}
 }
 
@@ -163,7 +163,7 @@ static const struct vfile_ops channel_ops = {
 int event_channel_open(struct engine *e, bool async, int *fd, struct event_channel **out)
 {
 	struct event_channel *ch = calloc(1, sizeof(*ch));
-	int err;
+	int ret;
 
 	if (!ch)
 		return -ENOMEM;
@@ -178,13 +178,13 @@ int event_channel_open(struct engine *e, bool async, int *fd, struct event_chann
 		*out = ch;
 		return 0;
 	}
-	err = *fd;
+	ret = *fd;
 	/* A device is not opened without one. */
 	if (async)
 		fprintf(stderr, "urxe: cannot open the device's events: %s%s\n",
-			strerror(-err), reason_hint(-err));
+			strerror(-ret), reason_hint(-ret));
 	free(ch);
-	return err;
+	return ret;
 }
 
 static struct event_channel *event_channel_get(struct event_channel *ch)

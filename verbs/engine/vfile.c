@@ -235,13 +235,13 @@ static int install(int fd, struct vfile *vf)
 
 int vfile_install(int fd, struct vfile *vf)
 {
-	int err;
+	int ret;
 
 	vf->refs = 1;
-	err = install(fd, vf);
-	if (err)
+	ret = install(fd, vf);
+	if (ret)
 		vf->refs = 0;
-	return err;
+	return ret;
 }
 
 /* A reference to what @fd is; if @ops is given, only if it has these operations */

@@ -123,7 +123,7 @@ static int read_link(int sock, const char *ifname, struct netdev_info *info)
 
 int netdev_read(const char *ifname, struct netdev_info *out)
 {
-	int sock, err;
+	int sock, ret;
 
 	memset(out, 0, sizeof(*out));
 	if (strlen(ifname) >= IF_NAMESIZE)
@@ -131,10 +131,10 @@ int netdev_read(const char *ifname, struct netdev_info *out)
 	sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
-	err = read_link(sock, ifname, out);
+	ret = read_link(sock, ifname, out);
 	close(sock);
-	if (err || !out->exists)
-		return err;
+	if (ret || !out->exists)
+		return ret;
 	return read_ips(ifname, out);
 }
 

@@ -422,7 +422,7 @@ static int write_file(const struct trace_reader *t, const char *path)
 	char tmp[PATH_MAX];
 	struct stat st;
 	FILE *out;
-	int err = 0;
+	int ret = 0;
 
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return write_special(t, path);
@@ -431,14 +431,14 @@ static int write_file(const struct trace_reader *t, const char *path)
 		return -errno;
 	report_json(t, out);
 	if (ferror(out))
-		err = -EIO;
-	if (fclose(out) && !err)
-		err = -errno;
-	if (!err && rename(tmp, path))
-		err = -errno;
-	if (err)
+		ret = -EIO;
+	if (fclose(out) && !ret)
+		ret = -errno;
+	if (!ret && rename(tmp, path))
+		ret = -errno;
+	if (ret)
 		unlink(tmp);
-	return err;
+	return ret;
 }
 
 /* One write, so that reports of several processes do not mix */
@@ -460,15 +460,15 @@ static void write_text(const struct trace_reader *t, FILE *out)
 void report_write(const struct trace_reader *t, const char *spec, FILE *fallback)
 {
 	char path[PATH_MAX];
-	int err;
+	int ret;
 
 	if (strncmp(spec, "json:", 5)) {
 		write_text(t, fallback);
 		return;
 	}
-	err = report_expand(spec + 5, trace_info(t)->pid, path, sizeof(path));
-	if (!err)
-		err = write_file(t, path);
-	if (err)
-		fprintf(fallback, "urxe: --stats: %s: %s\n", spec + 5, strerror(-err));
+	ret = report_expand(spec + 5, trace_info(t)->pid, path, sizeof(path));
+	if (!ret)
+		ret = write_file(t, path);
+	if (ret)
+		fprintf(fallback, "urxe: --stats: %s: %s\n", spec + 5, strerror(-ret));
 }

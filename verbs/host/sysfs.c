@@ -628,10 +628,10 @@ void sysfs_remove_tree(int root)
 int sysfs_device_init(struct sysfs_device *d, const char *name, const char *ifname)
 {
 	struct netdev_info info;
-	int err = netdev_read(ifname, &info);
+	int ret = netdev_read(ifname, &info);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (!info.exists)
 		return -ENODEV;
 	memset(d, 0, sizeof(*d));

@@ -149,20 +149,20 @@ static int close_span(unsigned int first, unsigned int last, int flags)
 {
 	unsigned int limit = vfile_limit();
 	unsigned int from = first;
-	int err = 0;
+	int ret = 0;
 
-	for (unsigned int fd = first; fd <= last && fd < limit && !err; fd++) {
+	for (unsigned int fd = first; fd <= last && fd < limit && !ret; fd++) {
 		if (vfile_is_private((int)fd)) {
 			if (fd > from)
-				err = REAL(close_range)(from, fd - 1, flags);
+				ret = REAL(close_range)(from, fd - 1, flags);
 			from = fd + 1;
 		} else {
 			vfile_close((int)fd);
 		}
 	}
-	if (!err && from <= last)
-		err = REAL(close_range)(from, last, flags);
-	return err;
+	if (!ret && from <= last)
+		ret = REAL(close_range)(from, last, flags);
+	return ret;
 }
 
 static bool have_close_range(void)

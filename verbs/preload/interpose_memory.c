@@ -110,10 +110,10 @@ EARLY static void change_end(const struct change *c, bool done, bool remains)
 INTERPOSE int munmap(void *addr, size_t len)
 {
 	struct change c = change_begin(addr, len);
-	int err = REAL(munmap)(addr, len);
+	int ret = REAL(munmap)(addr, len);
 
-	change_end(&c, !err, err);
-	return err;
+	change_end(&c, !ret, ret);
+	return ret;
 }
 
 /*
@@ -199,37 +199,37 @@ EARLY static bool discards(int advice)
 INTERPOSE int madvise(void *addr, size_t len, int advice)
 {
 	struct change c = change_begin(addr, discards(advice) ? len : 0);
-	int err = REAL(madvise)(addr, len, advice);
+	int ret = REAL(madvise)(addr, len, advice);
 
 	change_end(&c, false, true);
 	/*
 	 * The event comes before the kernel discards, so a racing fault may slip in.
 	 * There is none at all for the other two.
 	 */
-	if (!err &&
+	if (!ret &&
 	    (discards(advice) || advice == MADV_PAGEOUT || advice == MADV_GUARD_INSTALL))
 		invalidate(domain(), addr, len);
-	return err;
+	return ret;
 }
 
 /* glibc's POSIX_MADV_DONTNEED does nothing: there is nothing to interpose. */
 
 INTERPOSE int mprotect(void *addr, size_t len, int prot)
 {
-	int err = REAL(mprotect)(addr, len, prot);
+	int ret = REAL(mprotect)(addr, len, prot);
 
-	if (!err)
+	if (!ret)
 		invalidate(domain(), addr, len);
-	return err;
+	return ret;
 }
 
 INTERPOSE int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 {
-	int err = REAL(pkey_mprotect)(addr, len, prot, pkey);
+	int ret = REAL(pkey_mprotect)(addr, len, prot, pkey);
 
-	if (!err)
+	if (!ret)
 		invalidate(domain(), addr, len);
-	return err;
+	return ret;
 }
 
 /* --- files under mappings --------------------------------------------------------- */
@@ -295,56 +295,56 @@ static void invalidate_path(struct odp_domain *dom, const char *path, off64_t fr
 
 INTERPOSE int truncate(const char *path, off_t len)
 {
-	int err = REAL(truncate)(path, len);
+	int ret = REAL(truncate)(path, len);
 
-	if (!err)
+	if (!ret)
 		invalidate_path(domain(), path, len);
-	return err;
+	return ret;
 }
 
 INTERPOSE int truncate64(const char *path, off64_t len)
 {
-	int err = REAL(truncate64)(path, len);
+	int ret = REAL(truncate64)(path, len);
 
-	if (!err)
+	if (!ret)
 		invalidate_path(domain(), path, len);
-	return err;
+	return ret;
 }
 
 INTERPOSE int ftruncate(int fd, off_t len)
 {
-	int err = REAL(ftruncate)(fd, len);
+	int ret = REAL(ftruncate)(fd, len);
 
-	if (!err)
+	if (!ret)
 		invalidate_file(domain(), fd, len);
-	return err;
+	return ret;
 }
 
 INTERPOSE int ftruncate64(int fd, off64_t len)
 {
-	int err = REAL(ftruncate64)(fd, len);
+	int ret = REAL(ftruncate64)(fd, len);
 
-	if (!err)
+	if (!ret)
 		invalidate_file(domain(), fd, len);
-	return err;
+	return ret;
 }
 
 INTERPOSE int fallocate(int fd, int mode, off_t offset, off_t len)
 {
-	int err = REAL(fallocate)(fd, mode, offset, len);
+	int ret = REAL(fallocate)(fd, mode, offset, len);
 
-	if (!err && mode & INVALIDATING_FALLOC)
+	if (!ret && mode & INVALIDATING_FALLOC)
 		invalidate_file(domain(), fd, offset);
-	return err;
+	return ret;
 }
 
 INTERPOSE int fallocate64(int fd, int mode, off64_t offset, off64_t len)
 {
-	int err = REAL(fallocate64)(fd, mode, offset, len);
+	int ret = REAL(fallocate64)(fd, mode, offset, len);
 
-	if (!err && mode & INVALIDATING_FALLOC)
+	if (!ret && mode & INVALIDATING_FALLOC)
 		invalidate_file(domain(), fd, offset);
-	return err;
+	return ret;
 }
 
 /* --- System V shared memory, of which the kernel sends no event ------------------- */
@@ -368,12 +368,12 @@ INTERPOSE int shmdt(const void *addr)
 {
 	size_t len = attached(addr);
 	struct change c = change_begin(addr, len);
-	int err = REAL(shmdt)(addr);
+	int ret = REAL(shmdt)(addr);
 
-	change_end(&c, !err, err);
-	if (!err)
+	change_end(&c, !ret, ret);
+	if (!ret)
 		invalidate(domain(), addr, len);
-	return err;
+	return ret;
 }
 
 /* With SHM_REMAP it takes the place of what was there. */

@@ -355,34 +355,34 @@ INTERPOSE int glob(const char *pattern, int flags, int (*onerr)(const char *, in
 		   glob_t *g)
 {
 	char buf[PATH_MAX];
-	int err;
+	int ret;
 
 	if (!interpose_wants(pattern))
 		return REAL(glob)(pattern, flags, onerr, g);
 	pattern = tree_map(pattern, buf);
 	if (!pattern)
 		return GLOB_NOSPACE;
-	err = REAL(glob)(pattern, flags, onerr, g);
-	if (!err)
+	ret = REAL(glob)(pattern, flags, onerr, g);
+	if (!ret)
 		unmap_names(g->gl_pathv + (flags & GLOB_DOOFFS ? g->gl_offs : 0),
 			    g->gl_pathc);
-	return err;
+	return ret;
 }
 
 INTERPOSE int glob64(const char *pattern, int flags, int (*onerr)(const char *, int),
 		     glob64_t *g)
 {
 	char buf[PATH_MAX];
-	int err;
+	int ret;
 
 	if (!interpose_wants(pattern))
 		return REAL(glob64)(pattern, flags, onerr, g);
 	pattern = tree_map(pattern, buf);
 	if (!pattern)
 		return GLOB_NOSPACE;
-	err = REAL(glob64)(pattern, flags, onerr, g);
-	if (!err)
+	ret = REAL(glob64)(pattern, flags, onerr, g);
+	if (!ret)
 		unmap_names(g->gl_pathv + (flags & GLOB_DOOFFS ? g->gl_offs : 0),
 			    g->gl_pathc);
-	return err;
+	return ret;
 }

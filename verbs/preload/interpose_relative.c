@@ -124,22 +124,22 @@ EARLY const char *interpose_absolute(int dirfd, const char *path, char buf[PATH_
 INTERPOSE int chdir(const char *path)
 {
 	char buf[PATH_MAX];
-	int err;
+	int ret;
 
 	INTERPOSE_RELATIVE(AT_FDCWD, path);
 	if (interpose_wants(path))
 		path = tree_map(path, buf);
-	err = path ? REAL(chdir)(path) : -1;
+	ret = path ? REAL(chdir)(path) : -1;
 	cwd = CWD_UNKNOWN;
-	return err;
+	return ret;
 }
 
 INTERPOSE int fchdir(int fd)
 {
-	int err = REAL(fchdir)(fd);
+	int ret = REAL(fchdir)(fd);
 
 	cwd = CWD_UNKNOWN;
-	return err;
+	return ret;
 }
 
 /* Where the program believes to be */

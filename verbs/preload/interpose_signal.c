@@ -22,16 +22,16 @@ sighandler_t ssignal(int sig, sighandler_t handler);
 /* 0, -1 with errno, or 1: not the guard's business */
 EARLY static int guarded(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	int err;
+	int ret;
 
 	if (sig != SIGSEGV && sig != SIGBUS)
 		return 1;
 	if (!paths_dir())
 		return 1;
-	err = guard_sigaction(sig, act, old);
-	if (err >= 0)
-		return err;
-	errno = -err;
+	ret = guard_sigaction(sig, act, old);
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
 	return -1;
 }
 

@@ -69,24 +69,24 @@ static int stat_ours(const char *path, struct stat *st, int flags)
 {
 	char buf[PATH_MAX];
 	dev_t rdev;
-	int err;
+	int ret;
 
 	path = place_of(path, buf, &rdev);
 	if (!path)
 		return -1;
-	err = REAL(fstatat)(AT_FDCWD, path, st, flags);
-	if (!err && rdev)
+	ret = REAL(fstatat)(AT_FDCWD, path, st, flags);
+	if (!ret && rdev)
 		make_node(st, rdev);
-	return err;
+	return ret;
 }
 
 static int stat_fd(int fd, struct stat *st, dev_t rdev)
 {
-	int err = REAL(fstatat)(fd, "", st, AT_EMPTY_PATH);
+	int ret = REAL(fstatat)(fd, "", st, AT_EMPTY_PATH);
 
-	if (!err)
+	if (!ret)
 		make_node(st, rdev);
-	return err;
+	return ret;
 }
 
 static bool is_fd_itself(const char *path, int flags)
@@ -222,7 +222,7 @@ INTERPOSE int statx(int dirfd, const char *path, int flags, unsigned int mask,
 {
 	dev_t rdev = is_fd_itself(path, flags) ? rdev_of_fd(dirfd) : 0;
 	char buf[PATH_MAX];
-	int err;
+	int ret;
 
 	INTERPOSE_RELATIVE(dirfd, path);
 	if (!rdev && interpose_wants(path)) {
@@ -230,9 +230,9 @@ INTERPOSE int statx(int dirfd, const char *path, int flags, unsigned int mask,
 		if (!path)
 			return -1;
 	}
-	err = REAL(statx)(dirfd, path, flags, mask, st);
-	if (err || !rdev)
-		return err;
+	ret = REAL(statx)(dirfd, path, flags, mask, st);
+	if (ret || !rdev)
+		return ret;
 	st->stx_mode = NODE_MODE;
 	st->stx_rdev_major = major(rdev);
 	st->stx_rdev_minor = minor(rdev);

@@ -57,19 +57,19 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*fn)(
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct start *s = malloc(sizeof(*s));
-	int err;
+	int ret;
 
 	if (!s)
 		return ENOMEM;
 	pthread_once(&once, watch_forks);
 	*s = (struct start){fn, arg};
 	atomic_fetch_add(&own, 1);
-	err = __real_pthread_create(t, attr, run, s);
-	if (err) {
+	ret = __real_pthread_create(t, attr, run, s);
+	if (ret) {
 		atomic_fetch_sub(&own, 1);
 		free(s);
 	}
-	return err;
+	return ret;
 }
 
 /* The number of threads, the main thread's remains included; 0 if it cannot be known */

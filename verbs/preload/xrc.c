@@ -46,16 +46,16 @@ static int command(struct ibv_context *context, uint32_t number, const void *req
 	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
 	struct uverbs_call c = {
 	    .ctx = ctx, .in = req, .in_len = len, .out = resp, .out_len = resp_len};
-	int err;
+	int ret;
 
 	if (!ctx)
 		return -EOPNOTSUPP;
 	engine_enter(ctx->engine);
-	err = uverbs_invoke(&c, number);
+	ret = uverbs_invoke(&c, number);
 	engine_progress(ctx->engine, c.work);
 	engine_leave(ctx->engine);
 	vfile_put(&ctx->vf);
-	return err;
+	return ret;
 }
 
 struct ibv_xrcd *xrc_open_xrcd(struct ibv_context *context,
@@ -65,7 +65,7 @@ struct ibv_xrcd *xrc_open_xrcd(struct ibv_context *context,
 	struct ib_uverbs_open_xrcd_resp resp;
 	struct ib_uverbs_open_xrcd cmd = {0};
 	struct xrc_domain *d;
-	int err;
+	int ret;
 
 	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED) {
 		errno = EOPNOTSUPP;
@@ -80,11 +80,11 @@ struct ibv_xrcd *xrc_open_xrcd(struct ibv_context *context,
 		return NULL;
 	cmd.fd = (uint32_t)attr->fd;
 	cmd.oflags = (uint32_t)attr->oflags;
-	err = command(context, IB_USER_VERBS_CMD_OPEN_XRCD, &cmd, sizeof(cmd), &resp,
+	ret = command(context, IB_USER_VERBS_CMD_OPEN_XRCD, &cmd, sizeof(cmd), &resp,
 		      sizeof(resp));
-	if (err) {
+	if (ret) {
 		free(d);
-		errno = -err;
+		errno = -ret;
 		return NULL;
 	}
 	d->xrcd.context = context;
@@ -320,7 +320,7 @@ static int post_one(struct xrc_sq *sq, const struct ibv_send_wr *wr)
 {
 	struct rxe_send_wqe *wqe;
 	size_t elem = (size_t)1 << sq->info.log2_elem;
-	int err;
+	int ret;
 
 	if (is_full(sq))
 		return ENOMEM;
@@ -332,9 +332,9 @@ static int post_one(struct xrc_sq *sq, const struct ibv_send_wr *wr)
 	wqe->wr.ex.imm_data = wr->imm_data;
 	wqe->wr.reserved = wr->qp_type.xrc.remote_srqn;
 	put_operands(wr, wqe);
-	err = put_data(wr, wqe, elem - offsetof(struct rxe_send_wqe, dma.sge));
-	if (err)
-		return err;
+	ret = put_data(wr, wqe, elem - offsetof(struct rxe_send_wqe, dma.sge));
+	if (ret)
+		return ret;
 	sq->prod = (sq->prod + 1) & sq->info.mask;
 	return 0;
 }
@@ -378,11 +378,11 @@ out:
 int xrc_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct ibv_send_wr *unposted;
-	int err = post_list(qp, wr, false, &unposted);
+	int ret = post_list(qp, wr, false, &unposted);
 
-	if (err)
+	if (ret)
 		*bad = unposted;
-	return err;
+	return ret;
 }
 
 int xrc_post_all(struct ibv_qp *qp, struct ibv_send_wr *wr)

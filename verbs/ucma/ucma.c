@@ -134,8 +134,8 @@ static struct ucma *ucma_get(struct engine *e, int *err)
  */
 static int first_mad(void *arg, const uint8_t *mad, uint32_t len)
 {
-	int err;
-	struct ucma *u = ucma_start(arg, &err);
+	int ret;
+	struct ucma *u = ucma_start(arg, &ret);
 
 	return u ? ucma_port_router(u, mad, len) : NET_GSI_ALL;
 }
@@ -166,10 +166,10 @@ int ucma_open(int flags)
 {
 	struct engine *e = engine_get();
 	struct ucma *u;
-	int err;
+	int ret;
 
 	if (!e)
 		return errno ? -errno : -ENODEV;
-	u = ucma_get(e, &err);
-	return u ? open_file(u, flags) : err;
+	u = ucma_get(e, &ret);
+	return u ? open_file(u, flags) : ret;
 }

@@ -139,16 +139,16 @@ static int probe_open(const union ucma_addr *src)
 {
 	union ucma_addr a = *src;
 	long fd = syscall(SYS_socket, src->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err;
+	int ret;
 
 	if (fd < 0)
 		return -errno;
 	ucma_addr_set_port(&a, 0);
 	if (ucma_addr_is_zero(&a) || !syscall(SYS_bind, fd, &a.sa, ucma_addr_size(&a)))
 		return (int)fd;
-	err = -errno;
+	ret = -errno;
 	syscall(SYS_close, fd);
-	return err;
+	return ret;
 }
 
 bool ucma_addr_is_local(const union ucma_addr *a)

@@ -29,7 +29,7 @@ static int open_locked(const char *dir)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_len = 1};
 	char tmp[320], name[320];
-	int fd, err;
+	int fd, ret;
 
 	snprintf(tmp, sizeof(tmp), "%s/.will.%d", dir, (int)getpid());
 	snprintf(name, sizeof(name), "%s/" WILL_PREFIX "%d", dir, (int)getpid());
@@ -39,24 +39,24 @@ static int open_locked(const char *dir)
 	/* `urxe run` must be able to open it, whatever the umask of the program */
 	if (!fchmod(fd, 0600) && !fcntl(fd, F_OFD_SETLK, &lock) && !rename(tmp, name))
 		return fd;
-	err = -errno;
+	ret = -errno;
 	unlink(tmp);
 	close(fd);
-	return err;
+	return ret;
 }
 
 int will_open(const char *dir, struct will **out)
 {
 	struct will *w = calloc(1, sizeof(*w));
-	int err;
+	int ret;
 
 	if (!w)
 		return -ENOMEM;
 	w->fd = open_locked(dir);
 	if (w->fd < 0) {
-		err = w->fd;
+		ret = w->fd;
 		free(w);
-		return err;
+		return ret;
 	}
 	*out = w;
 	return 0;

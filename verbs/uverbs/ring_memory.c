@@ -202,26 +202,26 @@ void *ring_space_at(struct ring_space *rs, uint64_t offset, size_t len)
 
 int ring_space_open(struct ring_space *rs, int *fd)
 {
-	int err;
+	int ret;
 
 	*rs = (struct ring_space){.owner = {.alloc = ring_alloc, .free = ring_free}};
 	*fd = memfd_create(RING_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
 	if (fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK)) {
-		err = -errno;
+		ret = -errno;
 		goto fail;
 	}
 	rs->fd = vfile_private_dup(*fd);
 	if (rs->fd < 0) {
-		err = rs->fd;
+		ret = rs->fd;
 		goto fail;
 	}
 	ring_fork_follow(rs);
 	return 0;
 fail:
 	close(*fd);
-	return err;
+	return ret;
 }
 
 void ring_space_close(struct ring_space *rs)

@@ -44,7 +44,7 @@ int uverbs_open(unsigned int index, int flags)
 	struct engine *e = engine_get();
 	struct engine_device *dev = e ? engine_device(e, index) : NULL;
 	struct uverbs_context *ctx;
-	int fd, err;
+	int fd, ret;
 
 	if (!dev)
 		return e ? -ENXIO : errno ? -errno : -ENXIO;
@@ -57,17 +57,17 @@ int uverbs_open(unsigned int index, int flags)
 	ctx->dev = dev;
 	ctx->hca = dev->hca;
 	ctx->sweep_at = 16;
-	err = ring_space_open(&ctx->rings, &fd);
-	if (err)
+	ret = ring_space_open(&ctx->rings, &fd);
+	if (ret)
 		goto fail;
-	err = vfile_install(fd, &ctx->vf);
-	if (!err)
+	ret = vfile_install(fd, &ctx->vf);
+	if (!ret)
 		return fd;
 	ring_space_close(&ctx->rings);
 	close(fd);
 fail:
 	free(ctx);
-	return err;
+	return ret;
 }
 
 void uverbs_leave(struct uverbs_context *ctx, enum engine_work work)

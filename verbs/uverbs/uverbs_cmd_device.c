@@ -15,7 +15,7 @@ int uverbs_cmd_get_context(struct uverbs_call *c)
 {
 	struct ib_uverbs_get_context_resp resp = {.num_comp_vectors =
 						      uverbs_comp_vectors()};
-	int fd, err;
+	int fd, ret;
 
 	if (c->ctx->ready)
 		return -EINVAL;
@@ -23,11 +23,11 @@ int uverbs_cmd_get_context(struct uverbs_call *c)
 	if (fd < 0)
 		return fd;
 	resp.async_fd = (uint32_t)fd;
-	err = uverbs_response(c, &resp, sizeof(resp));
-	if (err) {
+	ret = uverbs_response(c, &resp, sizeof(resp));
+	if (ret) {
 		vfile_discard(fd);
 		c->ctx->async = NULL;
-		return err;
+		return ret;
 	}
 	return uverbs_get_context(c->ctx);
 }
@@ -47,10 +47,10 @@ int uverbs_cmd_ex_query_device(struct uverbs_call *c)
 	struct ib_uverbs_ex_query_device_resp resp;
 	struct ib_uverbs_ex_query_device cmd;
 	struct ibv_device_attr_ex attr = {0};
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.comp_mask || cmd.reserved)
 		return -EINVAL;
 	emu_query_device(c->ctx->hca, &attr);
@@ -65,10 +65,10 @@ int uverbs_cmd_query_port(struct uverbs_call *c)
 	struct ib_uverbs_query_port_resp resp;
 	struct ib_uverbs_query_port cmd;
 	struct ibv_port_attr attr = {0};
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.port_num != EMU_PORT)
 		return -EINVAL;
 	emu_query_port(c->ctx->hca, &attr);
@@ -80,19 +80,19 @@ int uverbs_cmd_create_comp_channel(struct uverbs_call *c)
 {
 	struct ib_uverbs_create_comp_channel_resp resp;
 	struct ib_uverbs_create_comp_channel cmd;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 	int fd;
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	fd = uverbs_make_channel(c->ctx, false);
 	if (fd < 0)
 		return fd;
 	resp.fd = (uint32_t)fd;
-	err = uverbs_response(c, &resp, sizeof(resp));
-	if (err)
+	ret = uverbs_response(c, &resp, sizeof(resp));
+	if (ret)
 		vfile_discard(fd);
-	return err;
+	return ret;
 }
 
 /* --- PD, MR, MW, AH --------------------------------------------------------------- */
@@ -101,14 +101,14 @@ int uverbs_cmd_alloc_pd(struct uverbs_call *c)
 {
 	struct ib_uverbs_alloc_pd_resp resp;
 	struct uobject *o = uobject_new(&c->ctx->objects, UOBJECT_PD);
-	int err;
+	int ret;
 
 	if (!o)
 		return -ENOMEM;
-	err = emu_pd_create(c->ctx->hca, &o->pd);
-	if (err) {
+	ret = emu_pd_create(c->ctx->hca, &o->pd);
+	if (ret) {
 		uobject_free(&c->ctx->objects, o);
-		return err;
+		return ret;
 	}
 	resp.pd_handle = o->handle;
 	return uverbs_cmd_created(c, o, &resp, sizeof(resp), NULL, 0);
@@ -120,10 +120,10 @@ int uverbs_cmd_reg_mr(struct uverbs_call *c)
 	struct ib_uverbs_reg_mr_resp resp;
 	struct ib_uverbs_reg_mr cmd;
 	struct uobject *pd, *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if ((cmd.start & in_page) != (cmd.hca_va & in_page))
 		return -EINVAL;
 	pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
@@ -132,11 +132,11 @@ int uverbs_cmd_reg_mr(struct uverbs_call *c)
 	o = uobject_new(&c->ctx->objects, UOBJECT_MR);
 	if (!o)
 		return -ENOMEM;
-	err = emu_mr_reg(pd->pd, cmd.start, cmd.length, cmd.hca_va, (int)cmd.access_flags,
+	ret = emu_mr_reg(pd->pd, cmd.start, cmd.length, cmd.hca_va, (int)cmd.access_flags,
 			 &o->mr);
-	if (err) {
+	if (ret) {
 		uobject_free(&c->ctx->objects, o);
-		return err;
+		return ret;
 	}
 	o->length = cmd.length;
 	o->iova = cmd.hca_va;
@@ -155,10 +155,10 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 	struct uobject *o, *pd = NULL;
 	struct ib_uverbs_rereg_mr cmd;
 	struct odp_mr *memory;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (!cmd.flags)
 		return -EINVAL;
 	if (cmd.flags & ~known)
@@ -172,14 +172,14 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 	if (!o || (cmd.flags & IBV_REREG_MR_CHANGE_PD && !pd))
 		return -EINVAL;
 	memory = odp_mr_get(emu_mr_odp(o->mr));
-	err = emu_mr_rereg(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start,
+	ret = emu_mr_rereg(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start,
 			   cmd.length, cmd.hca_va, (int)cmd.access_flags);
 	if (emu_mr_odp(o->mr) == memory)
 		odp_mr_put(memory);
 	else
 		c->ctx->left = memory;
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		o->length = cmd.length;
 		o->iova = cmd.hca_va;
@@ -194,20 +194,20 @@ int uverbs_cmd_alloc_mw(struct uverbs_call *c)
 	struct ib_uverbs_alloc_mw_resp resp;
 	struct ib_uverbs_alloc_mw cmd;
 	struct uobject *pd, *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
 	if (!pd || (cmd.mw_type != IBV_MW_TYPE_1 && cmd.mw_type != IBV_MW_TYPE_2))
 		return -EINVAL;
 	o = uobject_new(&c->ctx->objects, UOBJECT_MW);
 	if (!o)
 		return -ENOMEM;
-	err = emu_mw_alloc(pd->pd, (enum ibv_mw_type)cmd.mw_type, &o->mw);
-	if (err) {
+	ret = emu_mw_alloc(pd->pd, (enum ibv_mw_type)cmd.mw_type, &o->mw);
+	if (ret) {
 		uobject_free(&c->ctx->objects, o);
-		return err;
+		return ret;
 	}
 	resp.rkey = emu_mw_rkey(o->mw);
 	resp.mw_handle = o->handle;
@@ -221,10 +221,10 @@ int uverbs_cmd_create_ah(struct uverbs_call *c)
 	struct ib_uverbs_create_ah cmd;
 	struct ibv_ah_attr attr;
 	struct uobject *pd, *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.attr.port_num != EMU_PORT)
 		return -EINVAL;
 	pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
@@ -234,15 +234,15 @@ int uverbs_cmd_create_ah(struct uverbs_call *c)
 	o = uobject_new(&c->ctx->objects, UOBJECT_AH);
 	if (!o)
 		return -ENOMEM;
-	err = emu_ah_create(pd->pd, &attr, &o->ah);
-	if (!err) {
-		err = uverbs_route(c->ctx, &attr);
-		if (err)
+	ret = emu_ah_create(pd->pd, &attr, &o->ah);
+	if (!ret) {
+		ret = uverbs_route(c->ctx, &attr);
+		if (ret)
 			emu_ah_destroy(o->ah);
 	}
-	if (err) {
+	if (ret) {
 		uobject_free(&c->ctx->objects, o);
-		return err;
+		return ret;
 	}
 	resp.ah_handle = o->handle;
 	hw.ah_num = emu_ah_num(o->ah);
@@ -253,9 +253,9 @@ int uverbs_cmd_create_ah(struct uverbs_call *c)
 static int destroy_by_handle(struct uverbs_call *c, enum uobject_type type)
 {
 	uint32_t handle;
-	int err = uverbs_request(c, &handle, sizeof(handle));
+	int ret = uverbs_request(c, &handle, sizeof(handle));
 
-	return err ? err : uverbs_destroy(c->ctx, type, handle, NULL);
+	return ret ? ret : uverbs_destroy(c->ctx, type, handle, NULL);
 }
 
 int uverbs_cmd_dealloc_pd(struct uverbs_call *c)
@@ -288,12 +288,12 @@ int uverbs_cmd_open_xrcd(struct uverbs_call *c)
 	struct ib_uverbs_open_xrcd_resp resp;
 	struct ib_uverbs_open_xrcd cmd;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (!err)
-		err = uverbs_xrcd_open(c->ctx, (int)cmd.fd, (int)cmd.oflags, &o);
-	if (err)
-		return err;
+	if (!ret)
+		ret = uverbs_xrcd_open(c->ctx, (int)cmd.fd, (int)cmd.oflags, &o);
+	if (ret)
+		return ret;
 	resp.xrcd_handle = o->handle;
 	return uverbs_cmd_created(c, o, &resp, sizeof(resp), NULL, 0);
 }

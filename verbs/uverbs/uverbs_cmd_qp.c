@@ -36,13 +36,13 @@ static int create_any_qp(struct uverbs_call *c, struct uverbs_qp_args *args,
 	struct ib_uverbs_ex_create_qp_resp resp = {.response_length = sizeof(resp)};
 	struct rxe_create_qp_resp hw;
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (uverbs_cmd_no_room(c, sizeof(hw)))
 		return -EINVAL;
-	err = uverbs_qp_create(c->ctx, args, &o);
-	if (err)
-		return err;
+	ret = uverbs_qp_create(c->ctx, args, &o);
+	if (ret)
+		return ret;
 	qp_resp(o, args, &resp.base);
 	hw = uverbs_qp_rings(c->ctx, o);
 	return uverbs_cmd_created(c, o, &resp, resp_len, &hw, sizeof(hw));
@@ -67,10 +67,10 @@ int uverbs_cmd_create_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_create_qp cmd;
 	struct uverbs_qp_args args;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	args = QP_ARGS(cmd);
 	return create_any_qp(c, &args, sizeof(struct ib_uverbs_create_qp_resp));
 }
@@ -79,10 +79,10 @@ int uverbs_cmd_ex_create_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_ex_create_qp cmd;
 	struct uverbs_qp_args args;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.comp_mask & ~(uint32_t)IB_UVERBS_CREATE_QP_SUP_COMP_MASK || cmd.reserved)
 		return -EINVAL;
 	if (cmd.comp_mask || cmd.create_flags || cmd.source_qpn)
@@ -97,17 +97,17 @@ int uverbs_cmd_open_qp(struct uverbs_call *c)
 	struct ib_uverbs_create_qp_resp resp;
 	struct ib_uverbs_open_qp cmd;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	args.user_handle = cmd.user_handle;
 	args.type = cmd.qp_type;
 	args.xrcd = cmd.pd_handle;
 	args.qpn = cmd.qpn;
-	err = uverbs_qp_open(c->ctx, &args, &o);
-	if (err)
-		return err;
+	ret = uverbs_qp_open(c->ctx, &args, &o);
+	if (ret)
+		return ret;
 	qp_resp(o, &args, &resp);
 	return uverbs_cmd_created(c, o, &resp, sizeof(resp), NULL, 0);
 }
@@ -119,10 +119,10 @@ int uverbs_cmd_query_qp(struct uverbs_call *c)
 	struct ib_uverbs_query_qp cmd;
 	struct ibv_qp_attr attr = {0};
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_QP, cmd.qp_handle);
 	if (!o)
 		return -EINVAL;
@@ -148,7 +148,7 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 {
 	struct uobject *o = uverbs_cmd_find(c, UOBJECT_QP, cmd->qp_handle);
 	struct ibv_qp_attr attr;
-	int err;
+	int ret;
 
 	if (!o)
 		return -EINVAL;
@@ -161,9 +161,9 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
 	if (cmd->attr_mask & IBV_QP_AV) {
-		err = uverbs_route(c->ctx, &attr.ah_attr);
-		if (err)
-			return err;
+		ret = uverbs_route(c->ctx, &attr.ah_attr);
+		if (ret)
+			return ret;
 	}
 	engine_progress(c->ctx->engine, ENGINE_CHANGED);
 	return emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
@@ -172,10 +172,10 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 int uverbs_cmd_modify_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_modify_qp cmd;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.attr_mask & ~(uint32_t)QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
 	return modify_qp_by(c, &cmd);
@@ -185,15 +185,15 @@ int uverbs_cmd_ex_modify_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_ex_modify_qp_resp resp = {0};
 	struct ib_uverbs_ex_modify_qp cmd;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.base.attr_mask & ~(uint32_t)QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP; /* rate limits: not in rxe */
-	err = modify_qp_by(c, &cmd.base);
-	if (err)
-		return err;
+	ret = modify_qp_by(c, &cmd.base);
+	if (ret)
+		return ret;
 	resp.response_length =
 	    (uint32_t)(c->out_len < sizeof(resp) ? c->out_len : sizeof(resp));
 	return uverbs_response(c, &resp, sizeof(resp));
@@ -203,10 +203,10 @@ int uverbs_cmd_destroy_qp(struct uverbs_call *c)
 {
 	struct ib_uverbs_destroy_qp_resp resp;
 	struct uverbs_reported rep;
-	int err = uverbs_cmd_destroy(c, UOBJECT_QP, &rep);
+	int ret = uverbs_cmd_destroy(c, UOBJECT_QP, &rep);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	resp.events_reported = rep.async;
 	return uverbs_response(c, &resp, sizeof(resp));
 }
@@ -219,14 +219,14 @@ int uverbs_cmd_post_send(struct uverbs_call *c)
 	struct ib_uverbs_post_send_resp resp = {0};
 	struct ib_uverbs_post_send cmd;
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (guard_copy(&cmd, c->in, sizeof(cmd)))
 		return -EFAULT;
 	o = uverbs_cmd_find(c, UOBJECT_QP, cmd.qp_handle);
-	err = o ? emu_qp_doorbell(o->qp) : -EINVAL;
-	if (err)
-		return err;
+	ret = o ? emu_qp_doorbell(o->qp) : -EINVAL;
+	if (ret)
+		return ret;
 	c->work = ENGINE_POSTED;
 	return uverbs_response(c, &resp, sizeof(resp));
 }
@@ -247,10 +247,10 @@ int uverbs_cmd_attach_mcast(struct uverbs_call *c)
 	struct ib_uverbs_attach_mcast cmd;
 	struct uobject_mcast **p, *m;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_QP, cmd.qp_handle);
 	if (!o)
 		return -EINVAL;
@@ -261,10 +261,10 @@ int uverbs_cmd_attach_mcast(struct uverbs_call *c)
 	if (!m)
 		return -ENOMEM;
 	memcpy(m->group.b, cmd.gid, 16);
-	err = emu_qp_attach_mcast(o->qp, &m->group);
-	if (err) {
+	ret = emu_qp_attach_mcast(o->qp, &m->group);
+	if (ret) {
 		free(m);
-		return err;
+		return ret;
 	}
 	*p = m;
 	return 0;
@@ -275,18 +275,18 @@ int uverbs_cmd_detach_mcast(struct uverbs_call *c)
 	struct ib_uverbs_detach_mcast cmd;
 	struct uobject_mcast **p, *m;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_QP, cmd.qp_handle);
 	p = o ? find_group(o, cmd.gid) : NULL;
 	if (!p || !*p)
 		return -EINVAL;
 	m = *p;
-	err = emu_qp_detach_mcast(o->qp, &m->group);
-	if (err)
-		return err;
+	ret = emu_qp_detach_mcast(o->qp, &m->group);
+	if (ret)
+		return ret;
 	*p = m->next;
 	free(m);
 	return 0;

@@ -17,13 +17,13 @@ static int create_any_cq(struct uverbs_call *c, const struct uverbs_cq_args *arg
 	struct ib_uverbs_ex_create_cq_resp resp = {.response_length = sizeof(resp)};
 	struct rxe_create_cq_resp hw;
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (uverbs_cmd_no_room(c, sizeof(hw)))
 		return -EINVAL;
-	err = uverbs_cq_create(c->ctx, args, &o);
-	if (err)
-		return err;
+	ret = uverbs_cq_create(c->ctx, args, &o);
+	if (ret)
+		return ret;
 	resp.base.cq_handle = o->handle;
 	resp.base.cqe = emu_cq_cqe(o->cq);
 	hw.mi = uverbs_mminfo(emu_cq_ring(o->cq));
@@ -34,10 +34,10 @@ int uverbs_cmd_create_cq(struct uverbs_call *c)
 {
 	struct ib_uverbs_create_cq cmd;
 	struct uverbs_cq_args args;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	args = (struct uverbs_cq_args){
 	    .user_handle = cmd.user_handle,
 	    .cqe = cmd.cqe,
@@ -51,10 +51,10 @@ int uverbs_cmd_ex_create_cq(struct uverbs_call *c)
 {
 	struct ib_uverbs_ex_create_cq cmd;
 	struct uverbs_cq_args args;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (cmd.comp_mask || cmd.reserved)
 		return -EINVAL;
 	args = (struct uverbs_cq_args){
@@ -73,30 +73,30 @@ int uverbs_cmd_resize_cq(struct uverbs_call *c)
 	struct rxe_resize_cq_resp hw;
 	struct ib_uverbs_resize_cq cmd;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_CQ, cmd.cq_handle);
 	if (!o || uverbs_cmd_no_room(c, sizeof(hw)))
 		return -EINVAL;
-	err = emu_cq_resize(o->cq, cmd.cqe);
-	if (err)
-		return err;
+	ret = emu_cq_resize(o->cq, cmd.cqe);
+	if (ret)
+		return ret;
 	resp.cqe = emu_cq_cqe(o->cq);
 	hw.mi = uverbs_mminfo(emu_cq_ring(o->cq));
-	err = uverbs_hw_response(c, &hw, sizeof(hw));
-	return err ? err : uverbs_response(c, &resp, sizeof(resp));
+	ret = uverbs_hw_response(c, &hw, sizeof(hw));
+	return ret ? ret : uverbs_response(c, &resp, sizeof(resp));
 }
 
 int uverbs_cmd_req_notify_cq(struct uverbs_call *c)
 {
 	struct ib_uverbs_req_notify_cq cmd;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_CQ, cmd.cq_handle);
 	if (!o)
 		return -EINVAL;
@@ -110,10 +110,10 @@ int uverbs_cmd_destroy_cq(struct uverbs_call *c)
 {
 	struct ib_uverbs_destroy_cq_resp resp = {0};
 	struct uverbs_reported rep;
-	int err = uverbs_cmd_destroy(c, UOBJECT_CQ, &rep);
+	int ret = uverbs_cmd_destroy(c, UOBJECT_CQ, &rep);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	resp.comp_events_reported = rep.comp;
 	resp.async_events_reported = rep.async;
 	return uverbs_response(c, &resp, sizeof(resp));
@@ -126,13 +126,13 @@ static int create_any_srq(struct uverbs_call *c, struct uverbs_srq_args *args)
 	struct ib_uverbs_create_srq_resp resp;
 	struct rxe_create_srq_resp hw = {0};
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (uverbs_cmd_no_room(c, sizeof(hw)))
 		return -EINVAL;
-	err = uverbs_srq_create(c->ctx, args, &o);
-	if (err)
-		return err;
+	ret = uverbs_srq_create(c->ctx, args, &o);
+	if (ret)
+		return ret;
 	resp = (struct ib_uverbs_create_srq_resp){
 	    .srq_handle = o->handle,
 	    .max_wr = args->attr.max_wr,
@@ -148,10 +148,10 @@ int uverbs_cmd_create_srq(struct uverbs_call *c)
 {
 	struct ib_uverbs_create_srq cmd;
 	struct uverbs_srq_args args;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	args = (struct uverbs_srq_args){
 	    .user_handle = cmd.user_handle,
 	    .type = IB_UVERBS_SRQT_BASIC,
@@ -165,10 +165,10 @@ int uverbs_cmd_create_xsrq(struct uverbs_call *c)
 {
 	struct ib_uverbs_create_xsrq cmd;
 	struct uverbs_srq_args args;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	args = (struct uverbs_srq_args){
 	    .user_handle = cmd.user_handle,
 	    .type = cmd.srq_type,
@@ -188,10 +188,10 @@ int uverbs_cmd_modify_srq(struct uverbs_call *c)
 	struct ibv_srq_attr attr = {0};
 	struct uobject *o;
 	struct mminfo mi;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_SRQ, cmd.srq_handle);
 	if (!o)
 		return -EINVAL;
@@ -203,9 +203,9 @@ int uverbs_cmd_modify_srq(struct uverbs_call *c)
 	}
 	attr.max_wr = cmd.max_wr;
 	attr.srq_limit = cmd.srq_limit;
-	err = emu_srq_modify(o->srq, &attr, (int)cmd.attr_mask);
-	if (err || !(cmd.attr_mask & IBV_SRQ_MAX_WR) || !hw.mmap_info_addr)
-		return err;
+	ret = emu_srq_modify(o->srq, &attr, (int)cmd.attr_mask);
+	if (ret || !(cmd.attr_mask & IBV_SRQ_MAX_WR) || !hw.mmap_info_addr)
+		return ret;
 	mi = uverbs_mminfo(emu_srq_ring(o->srq));
 	return guard_copy((void *)(uintptr_t)hw.mmap_info_addr, &mi, sizeof(mi));
 }
@@ -216,10 +216,10 @@ int uverbs_cmd_query_srq(struct uverbs_call *c)
 	struct ib_uverbs_query_srq cmd;
 	struct ibv_srq_attr attr;
 	struct uobject *o;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	o = uverbs_cmd_find(c, UOBJECT_SRQ, cmd.srq_handle);
 	if (!o)
 		return -EINVAL;
@@ -234,10 +234,10 @@ int uverbs_cmd_destroy_srq(struct uverbs_call *c)
 {
 	struct ib_uverbs_destroy_srq_resp resp;
 	struct uverbs_reported rep;
-	int err = uverbs_cmd_destroy(c, UOBJECT_SRQ, &rep);
+	int ret = uverbs_cmd_destroy(c, UOBJECT_SRQ, &rep);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	resp.events_reported = rep.async;
 	return uverbs_response(c, &resp, sizeof(resp));
 }

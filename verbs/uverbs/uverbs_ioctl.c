@@ -79,14 +79,14 @@ int uattr_put(struct uverbs_request *r, uint16_t id, const void *buf, size_t len
 {
 	struct uverbs_call out = {0};
 	int i = uattr_slot(r->method, id);
-	int err;
+	int ret;
 
 	if (i < 0 || !(r->given & 1u << i))
 		return 0;
 	out.out = (void *)(uintptr_t)r->attr[i].data;
 	out.out_len = r->attr[i].len;
-	err = uverbs_response(&out, buf, len);
-	return err ? err : uattr_set_flags(r, i);
+	ret = uverbs_response(&out, buf, len);
+	return ret ? ret : uattr_set_flags(r, i);
 }
 
 int uattr_put_u32(struct uverbs_request *r, uint16_t id, uint32_t v)
@@ -171,7 +171,7 @@ static int check_attr(const struct uattr_spec *s, const struct ib_uverbs_attr *a
 static int take_attr(struct uverbs_request *r, const struct ib_uverbs_attr *a,
 		     uint16_t index)
 {
-	int slot, err;
+	int slot, ret;
 
 	if (a->attr_id == UVERBS_ATTR_UHW_IN || a->attr_id == UVERBS_ATTR_UHW_OUT) {
 		*(a->attr_id == UVERBS_ATTR_UHW_IN ? &r->hw_in : &r->hw_out) = *a;
@@ -182,9 +182,9 @@ static int take_attr(struct uverbs_request *r, const struct ib_uverbs_attr *a,
 		return a->flags & UVERBS_ATTR_F_MANDATORY ? -EPROTONOSUPPORT : 0;
 	if (r->given & 1u << slot)
 		return -EINVAL;
-	err = check_attr(&r->method->attr[slot], a);
-	if (err)
-		return err;
+	ret = check_attr(&r->method->attr[slot], a);
+	if (ret)
+		return ret;
 	r->attr[slot] = *a;
 	r->index[slot] = index;
 	r->given |= 1u << slot;
@@ -194,14 +194,14 @@ static int take_attr(struct uverbs_request *r, const struct ib_uverbs_attr *a,
 static int take_attrs(struct uverbs_request *r, uint16_t n)
 {
 	struct ib_uverbs_attr attr[MAX_ATTRS];
-	int err = 0;
+	int ret = 0;
 
 	if (guard_copy(attr, r->user, n * sizeof(attr[0])))
 		return -EFAULT;
-	for (uint16_t i = 0; i < n && !err; i++)
-		err = take_attr(r, &attr[i], i);
-	if (err)
-		return err;
+	for (uint16_t i = 0; i < n && !ret; i++)
+		ret = take_attr(r, &attr[i], i);
+	if (ret)
+		return ret;
 	for (int i = 0; i < UATTR_MAX; i++)
 		if (r->method->attr[i].mandatory && !(r->given & 1u << i))
 			return -EINVAL;
@@ -210,21 +210,21 @@ static int take_attrs(struct uverbs_request *r, uint16_t n)
 
 static int run(struct uverbs_request *r)
 {
-	int err;
+	int ret;
 
 	if (r->method->unlocked)
 		return r->ctx->ready ? r->method->run(r) : -EINVAL;
 	engine_enter(r->ctx->engine);
-	err = r->ctx->ready || r->method->new_context ? r->method->run(r) : -EINVAL;
+	ret = r->ctx->ready || r->method->new_context ? r->method->run(r) : -EINVAL;
 	uverbs_leave(r->ctx, r->work);
-	return err;
+	return ret;
 }
 
 int uverbs_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg)
 {
 	struct uverbs_request r = {.ctx = (struct uverbs_context *)vf};
 	struct ib_uverbs_ioctl_hdr hdr;
-	int err;
+	int ret;
 
 	if (cmd != RDMA_VERBS_IOCTL)
 		return -ENOTTY;
@@ -241,9 +241,9 @@ int uverbs_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg)
 	if (!r.method)
 		return -EPROTONOSUPPORT;
 	r.user = (struct ib_uverbs_attr *)((uint8_t *)arg + sizeof(hdr));
-	err = take_attrs(&r, hdr.num_attrs);
-	if (err)
-		return err;
-	err = run(&r);
-	return err == -EPROTONOSUPPORT ? -EINVAL : err;
+	ret = take_attrs(&r, hdr.num_attrs);
+	if (ret)
+		return ret;
+	ret = run(&r);
+	return ret == -EPROTONOSUPPORT ? -EINVAL : ret;
 }

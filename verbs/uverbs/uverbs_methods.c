@@ -20,7 +20,7 @@ static int invoke_write(struct uverbs_request *r)
 	struct uverbs_call c = {.ctx = r->ctx};
 	int slot = uattr_slot(r->method, UVERBS_ATTR_CORE_OUT);
 	uint64_t small, hw_small = r->hw_in.data;
-	int err;
+	int ret;
 
 	if (in) {
 		small = in->data;
@@ -40,28 +40,28 @@ static int invoke_write(struct uverbs_request *r)
 	}
 	c.hw_out = (void *)(uintptr_t)r->hw_out.data;
 	c.hw_out_len = r->hw_out.len;
-	err = uverbs_invoke(&c, (uint32_t)uattr_number(r, UVERBS_ATTR_WRITE_CMD));
+	ret = uverbs_invoke(&c, (uint32_t)uattr_number(r, UVERBS_ATTR_WRITE_CMD));
 	r->work = c.work;
-	return err || !out ? err : uattr_set_flags(r, slot);
+	return ret || !out ? ret : uattr_set_flags(r, slot);
 }
 
 static int answer_context(struct uverbs_request *r, uint16_t vectors, uint16_t support)
 {
 	const uint64_t core = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
-	int err = uattr_put_u32(r, vectors, uverbs_comp_vectors());
+	int ret = uattr_put_u32(r, vectors, uverbs_comp_vectors());
 
-	return err ? err : uattr_put(r, support, &core, sizeof(core));
+	return ret ? ret : uattr_put(r, support, &core, sizeof(core));
 }
 
 static int get_context(struct uverbs_request *r)
 {
-	int err;
+	int ret;
 
 	if (r->ctx->ready)
 		return -EINVAL;
-	err = answer_context(r, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS,
+	ret = answer_context(r, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS,
 			     UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT);
-	return err ? err : uverbs_get_context(r->ctx);
+	return ret ? ret : uverbs_get_context(r->ctx);
 }
 
 static int query_context(struct uverbs_request *r)
@@ -125,7 +125,7 @@ static int query_gid_table(struct uverbs_request *r)
 	struct uverbs_call c = {0};
 	struct ib_uverbs_gid_entry e;
 	uint64_t n = 0;
-	int err;
+	int ret;
 
 	if (uattr_number32(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) || !size)
 		return -EINVAL;
@@ -136,9 +136,9 @@ static int query_gid_table(struct uverbs_request *r)
 			return -EINVAL;
 		c.out = (void *)(uintptr_t)(out->data + n * size);
 		c.out_len = size;
-		err = uverbs_response(&c, &e, sizeof(e));
-		if (err)
-			return err;
+		ret = uverbs_response(&c, &e, sizeof(e));
+		if (ret)
+			return ret;
 		n++;
 	}
 	return uattr_put(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, &n, sizeof(n));
@@ -147,15 +147,15 @@ static int query_gid_table(struct uverbs_request *r)
 static int async_event_alloc(struct uverbs_request *r)
 {
 	int fd = uverbs_make_channel(r->ctx, true);
-	int err;
+	int ret;
 
 	if (fd < 0)
 		return fd;
-	err = uattr_put_new(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, fd);
-	if (err) {
+	ret = uattr_put_new(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, fd);
+	if (ret) {
 		vfile_discard(fd);
 	}
-	return err;
+	return ret;
 }
 
 /* --- creation --------------------------------------------------------------------- */
@@ -183,22 +183,22 @@ static int cq_create(struct uverbs_request *r)
 	};
 	struct rxe_create_cq_resp hw;
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (r->hw_out.len < sizeof(hw) || (comp && comp->data_s64 < 0))
 		return -EINVAL;
-	err = uattr_event_fd(r, UVERBS_ATTR_CREATE_CQ_EVENT_FD, &args.async);
-	if (err)
-		return err;
-	err = uverbs_cq_create(r->ctx, &args, &o);
+	ret = uattr_event_fd(r, UVERBS_ATTR_CREATE_CQ_EVENT_FD, &args.async);
+	if (ret)
+		return ret;
+	ret = uverbs_cq_create(r->ctx, &args, &o);
 	uattr_event_fd_put(args.async);
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	hw.mi = uverbs_mminfo(emu_cq_ring(o->cq));
-	err = uattr_put_hw(r, &hw, sizeof(hw));
-	if (!err)
-		err = uattr_put_u32(r, UVERBS_ATTR_CREATE_CQ_RESP_CQE, emu_cq_cqe(o->cq));
-	return finish_new(r, o, UVERBS_ATTR_CREATE_CQ_HANDLE, err);
+	ret = uattr_put_hw(r, &hw, sizeof(hw));
+	if (!ret)
+		ret = uattr_put_u32(r, UVERBS_ATTR_CREATE_CQ_RESP_CQE, emu_cq_cqe(o->cq));
+	return finish_new(r, o, UVERBS_ATTR_CREATE_CQ_HANDLE, ret);
 }
 
 /*
@@ -250,32 +250,32 @@ static int answer_qp(struct uverbs_request *r, struct uobject *o,
 	    .max_inline_data = args->cap.max_inline_data,
 	};
 	const struct rxe_create_qp_resp hw = uverbs_qp_rings(r->ctx, o);
-	int err = uattr_put_hw(r, &hw, sizeof(hw));
+	int ret = uattr_put_hw(r, &hw, sizeof(hw));
 
-	if (!err)
-		err = uattr_put(r, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap, sizeof(cap));
-	if (!err)
-		err = uattr_put_u32(r, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM,
+	if (!ret)
+		ret = uattr_put(r, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap, sizeof(cap));
+	if (!ret)
+		ret = uattr_put_u32(r, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM,
 				    emu_qp_num(o->qp));
-	return finish_new(r, o, UVERBS_ATTR_CREATE_QP_HANDLE, err);
+	return finish_new(r, o, UVERBS_ATTR_CREATE_QP_HANDLE, ret);
 }
 
 static int qp_create(struct uverbs_request *r)
 {
 	struct uverbs_qp_args args;
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (r->hw_out.len < sizeof(struct rxe_create_qp_resp))
 		return -EINVAL;
-	err = qp_args(r, &args);
-	if (!err)
-		err = uattr_event_fd(r, UVERBS_ATTR_CREATE_QP_EVENT_FD, &args.async);
-	if (err)
-		return err;
-	err = uverbs_qp_create(r->ctx, &args, &o);
+	ret = qp_args(r, &args);
+	if (!ret)
+		ret = uattr_event_fd(r, UVERBS_ATTR_CREATE_QP_EVENT_FD, &args.async);
+	if (ret)
+		return ret;
+	ret = uverbs_qp_create(r->ctx, &args, &o);
 	uattr_event_fd_put(args.async);
-	return err ? err : answer_qp(r, o, &args);
+	return ret ? ret : answer_qp(r, o, &args);
 }
 
 static int answer_srq(struct uverbs_request *r, struct uobject *o,
@@ -285,17 +285,17 @@ static int answer_srq(struct uverbs_request *r, struct uobject *o,
 	    .mi = uverbs_mminfo(emu_srq_ring(o->srq)),
 	    .srq_num = emu_srq_num(o->srq),
 	};
-	int err = uattr_put_hw(r, &hw, sizeof(hw));
+	int ret = uattr_put_hw(r, &hw, sizeof(hw));
 
-	if (!err)
-		err = uattr_put_u32(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR,
+	if (!ret)
+		ret = uattr_put_u32(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR,
 				    args->attr.max_wr);
-	if (!err)
-		err = uattr_put_u32(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE,
+	if (!ret)
+		ret = uattr_put_u32(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE,
 				    args->attr.max_sge);
-	if (!err)
-		err = uattr_put_u32(r, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, hw.srq_num);
-	return finish_new(r, o, UVERBS_ATTR_CREATE_SRQ_HANDLE, err);
+	if (!ret)
+		ret = uattr_put_u32(r, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, hw.srq_num);
+	return finish_new(r, o, UVERBS_ATTR_CREATE_SRQ_HANDLE, ret);
 }
 
 static int srq_create(struct uverbs_request *r)
@@ -311,7 +311,7 @@ static int srq_create(struct uverbs_request *r)
 		     uattr_number32(r, UVERBS_ATTR_CREATE_SRQ_LIMIT)},
 	};
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (r->hw_out.len < sizeof(struct rxe_create_srq_resp))
 		return -EINVAL;
@@ -319,12 +319,12 @@ static int srq_create(struct uverbs_request *r)
 	    (!uattr_of(r, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE) ||
 	     !uattr_of(r, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE)))
 		return -EINVAL;
-	err = uattr_event_fd(r, UVERBS_ATTR_CREATE_SRQ_EVENT_FD, &args.async);
-	if (err)
-		return err;
-	err = uverbs_srq_create(r->ctx, &args, &o);
+	ret = uattr_event_fd(r, UVERBS_ATTR_CREATE_SRQ_EVENT_FD, &args.async);
+	if (ret)
+		return ret;
+	ret = uverbs_srq_create(r->ctx, &args, &o);
 	uattr_event_fd_put(args.async);
-	return err ? err : answer_srq(r, o, &args);
+	return ret ? ret : answer_srq(r, o, &args);
 }
 
 /* --- destruction, MR -------------------------------------------------------------- */
@@ -365,10 +365,10 @@ static int cq_destroy(struct uverbs_request *r)
 {
 	struct ib_uverbs_destroy_cq_resp resp = {0};
 	struct uverbs_reported rep;
-	int err = destroy(r, UOBJECT_CQ, &rep);
+	int ret = destroy(r, UOBJECT_CQ, &rep);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	resp.comp_events_reported = rep.comp;
 	resp.async_events_reported = rep.async;
 	return uattr_put(r, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
@@ -378,10 +378,10 @@ static int qp_destroy(struct uverbs_request *r)
 {
 	struct ib_uverbs_destroy_qp_resp resp;
 	struct uverbs_reported rep;
-	int err = destroy(r, UOBJECT_QP, &rep);
+	int ret = destroy(r, UOBJECT_QP, &rep);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	resp.events_reported = rep.async;
 	return uattr_put(r, UVERBS_ATTR_DESTROY_QP_RESP, &resp, sizeof(resp));
 }
@@ -390,10 +390,10 @@ static int srq_destroy(struct uverbs_request *r)
 {
 	struct ib_uverbs_destroy_srq_resp resp;
 	struct uverbs_reported rep;
-	int err = destroy(r, UOBJECT_SRQ, &rep);
+	int ret = destroy(r, UOBJECT_SRQ, &rep);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	resp.events_reported = rep.async;
 	return uattr_put(r, UVERBS_ATTR_DESTROY_SRQ_RESP, &resp, sizeof(resp));
 }
@@ -402,18 +402,18 @@ static int query_mr(struct uverbs_request *r)
 {
 	struct uobject *o = uobject_find(&r->ctx->objects, UOBJECT_MR,
 					 uattr_number32(r, UVERBS_ATTR_QUERY_MR_HANDLE));
-	int err;
+	int ret;
 
 	if (!o)
 		return -EINVAL;
-	err = uattr_put_u32(r, UVERBS_ATTR_QUERY_MR_RESP_LKEY, emu_mr_lkey(o->mr));
-	if (!err)
-		err =
+	ret = uattr_put_u32(r, UVERBS_ATTR_QUERY_MR_RESP_LKEY, emu_mr_lkey(o->mr));
+	if (!ret)
+		ret =
 		    uattr_put_u32(r, UVERBS_ATTR_QUERY_MR_RESP_RKEY, emu_mr_rkey(o->mr));
-	if (!err)
-		err = uattr_put(r, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &o->length,
+	if (!ret)
+		ret = uattr_put(r, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &o->length,
 				sizeof(o->length));
-	return err ? err
+	return ret ? ret
 		   : uattr_put(r, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &o->iova,
 			       sizeof(o->iova));
 }

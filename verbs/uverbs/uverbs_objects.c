@@ -117,16 +117,16 @@ static void sweep_channels(struct uverbs_context *ctx)
 int uverbs_make_channel(struct uverbs_context *ctx, bool async)
 {
 	struct uverbs_channel *uc = calloc(1, sizeof(*uc));
-	int fd, err;
+	int fd, ret;
 
 	if (!uc)
 		return -ENOMEM;
 	if (ctx->n_channels >= ctx->sweep_at)
 		sweep_channels(ctx);
-	err = event_channel_open(ctx->engine, async, &fd, &uc->ch);
-	if (err) {
+	ret = event_channel_open(ctx->engine, async, &fd, &uc->ch);
+	if (ret) {
 		free(uc);
-		return err;
+		return ret;
 	}
 	if (async) {
 		uc->port.dev = ctx->dev;
@@ -176,7 +176,7 @@ int uverbs_cq_create(struct uverbs_context *ctx, const struct uverbs_cq_args *ar
 {
 	struct event_channel *comp = NULL;
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (args->comp_vector >= uverbs_comp_vectors())
 		return -EINVAL;
@@ -201,10 +201,10 @@ int uverbs_cq_create(struct uverbs_context *ctx, const struct uverbs_cq_args *ar
 		event_channel_put(comp);
 	if (!o)
 		return -ENOMEM;
-	err = emu_cq_create(ctx->hca, &ctx->rings.owner, &uobject_events(o)->sink,
+	ret = emu_cq_create(ctx->hca, &ctx->rings.owner, &uobject_events(o)->sink,
 			    args->cqe, &o->cq);
-	if (err)
-		return give_up(ctx, o, err);
+	if (ret)
+		return give_up(ctx, o, ret);
 	*out = o;
 	return 0;
 }
@@ -221,7 +221,7 @@ int uverbs_srq_create(struct uverbs_context *ctx, struct uverbs_srq_args *args,
 {
 	struct uobject *pd = uobject_find(&ctx->objects, UOBJECT_PD, args->pd);
 	struct uobject *xrcd = NULL, *cq = NULL, *o;
-	int err;
+	int ret;
 
 	if (args->type == IB_UVERBS_SRQT_XRC) {
 		xrcd = uobject_find(&ctx->objects, UOBJECT_XRCD, args->xrcd);
@@ -236,11 +236,11 @@ int uverbs_srq_create(struct uverbs_context *ctx, struct uverbs_srq_args *args,
 		return -ENOMEM;
 	event_source_init(&uobject_events(o)->async, async_or_default(ctx, args->async),
 			  args->user_handle);
-	err = emu_srq_create(pd->pd, &ctx->rings.owner, &uobject_events(o)->sink,
+	ret = emu_srq_create(pd->pd, &ctx->rings.owner, &uobject_events(o)->sink,
 			     &args->attr, xrcd ? xrcd->xrcd->emu : NULL,
 			     cq ? cq->cq : NULL, &o->srq);
-	if (err)
-		return give_up(ctx, o, err);
+	if (ret)
+		return give_up(ctx, o, ret);
 	if (xrcd)
 		use_domain(o, xrcd);
 	*out = o;
@@ -328,17 +328,17 @@ static int xrc_create(struct uverbs_context *ctx, uint32_t handle,
 {
 	struct uobject *xrcd = uobject_find(&ctx->objects, UOBJECT_XRCD, handle);
 	struct xrc_qp *x = calloc(1, sizeof(*x));
-	int err;
+	int ret;
 
 	if (!x)
 		return -ENOMEM;
 	x->sink = (struct engine_event_sink){.comp = xrc_no_comp, .async = xrc_on_async};
 	x->xrcd = xrcd->xrcd;
 	init->cookie = &x->sink;
-	err = emu_qp_create(ctx->hca, init, &x->qp);
-	if (err) {
+	ret = emu_qp_create(ctx->hca, init, &x->qp);
+	if (ret) {
 		free(x);
-		return err;
+		return ret;
 	}
 	x->next = x->xrcd->qps;
 	x->xrcd->qps = x;
@@ -351,12 +351,12 @@ static int xrc_close(struct uobject *o)
 {
 	struct uevobject **p = &o->xrc->openers;
 	struct xrc_qp *x = o->xrc;
-	int err = 0;
+	int ret = 0;
 
 	if (x->openers == uobject_events(o) && !uobject_events(o)->next_opener)
-		err = emu_qp_destroy(x->qp);
-	if (err)
-		return err;
+		ret = emu_qp_destroy(x->qp);
+	if (ret)
+		return ret;
 	while (*p != uobject_events(o))
 		p = &(*p)->next_opener;
 	*p = uobject_events(o)->next_opener;
@@ -414,7 +414,7 @@ int uverbs_qp_create(struct uverbs_context *ctx, struct uverbs_qp_args *args,
 	    .owner = &ctx->rings.owner,
 	};
 	struct uobject *o;
-	int err;
+	int ret;
 
 	if (divert(args))
 		return uverbs_qp_open(ctx, args, out);
@@ -423,19 +423,19 @@ int uverbs_qp_create(struct uverbs_context *ctx, struct uverbs_qp_args *args,
 	if (!qp_type_known(args->type))
 		return -EINVAL;
 	init.type = args->type;
-	err = qp_parts(ctx, args, &init);
-	if (err)
-		return err;
+	ret = qp_parts(ctx, args, &init);
+	if (ret)
+		return ret;
 	o = qp_object(ctx, args);
 	if (!o)
 		return -ENOMEM;
 	init.cookie = &uobject_events(o)->sink;
 	if (args->type == IBV_QPT_XRC_RECV)
-		err = xrc_create(ctx, args->xrcd, &init, o);
+		ret = xrc_create(ctx, args->xrcd, &init, o);
 	else
-		err = emu_qp_create(ctx->hca, &init, &o->qp);
-	if (err)
-		return give_up(ctx, o, err);
+		ret = emu_qp_create(ctx->hca, &init, &o->qp);
+	if (ret)
+		return give_up(ctx, o, ret);
 	args->cap = init.cap;
 	*out = o;
 	return 0;
@@ -485,14 +485,14 @@ static struct xrcd *xrcd_find(const struct uverbs_context *ctx, const struct sta
 static int xrcd_make(struct uverbs_context *ctx, const struct stat *st, struct xrcd **out)
 {
 	struct xrcd *x = calloc(1, sizeof(*x));
-	int err;
+	int ret;
 
 	if (!x)
 		return -ENOMEM;
-	err = emu_xrcd_create(ctx->hca, &x->emu);
-	if (err) {
+	ret = emu_xrcd_create(ctx->hca, &x->emu);
+	if (ret) {
 		free(x);
-		return err;
+		return ret;
 	}
 	x->hca = ctx->hca;
 	x->anonymous = !st;
@@ -509,10 +509,10 @@ static int xrcd_make(struct uverbs_context *ctx, const struct stat *st, struct x
 /* Whatever was in the domain came to it by a handle, and is gone when the last of these goes. */
 static int xrcd_put(struct xrcd *x)
 {
-	int err = x->refs == 1 ? emu_xrcd_destroy(x->emu) : 0;
+	int ret = x->refs == 1 ? emu_xrcd_destroy(x->emu) : 0;
 
-	if (err || --x->refs)
-		return err;
+	if (ret || --x->refs)
+		return ret;
 	for (struct xrcd **p = &xrcds; *p; p = &(*p)->next) {
 		if (*p == x) {
 			*p = x->next;
@@ -528,7 +528,7 @@ int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags, struct uobj
 	struct xrcd *x = NULL;
 	struct uobject *o;
 	struct stat st;
-	int err = 0;
+	int ret = 0;
 
 	if (fd != -1) {
 		if (fstat(fd, &st))
@@ -543,10 +543,10 @@ int uverbs_xrcd_open(struct uverbs_context *ctx, int fd, int oflags, struct uobj
 	if (!o)
 		return -ENOMEM;
 	if (!x)
-		err = xrcd_make(ctx, fd == -1 ? NULL : &st, &x);
-	if (err) {
+		ret = xrcd_make(ctx, fd == -1 ? NULL : &st, &x);
+	if (ret) {
 		uobject_free(&ctx->objects, o);
-		return err;
+		return ret;
 	}
 	x->refs++;
 	o->xrcd = x;
@@ -594,10 +594,10 @@ static int destroy(struct uverbs_context *ctx, struct uobject *o,
 		   struct uverbs_reported *rep)
 {
 	struct uevobject *ev = uobject_events(o);
-	int err = destroy_core(o);
+	int ret = destroy_core(o);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (o->type == UOBJECT_CQ) {
 		event_source_fini(&ev->comp);
 		rep->comp = ev->comp.reported;
@@ -618,7 +618,7 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 	struct uobject *o = uobject_find(&ctx->objects, type, handle);
 	struct uverbs_reported ignored;
 	struct odp_mr *memory;
-	int err;
+	int ret;
 
 	if (!o)
 		return uobject_exists(&ctx->objects, handle) ? -EINVAL : -ENOENT;
@@ -626,12 +626,12 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 		return -EBUSY;
 	engine_progress(ctx->engine, ENGINE_CHANGED);
 	memory = type == UOBJECT_MR ? odp_mr_get(emu_mr_odp(o->mr)) : NULL;
-	err = destroy(ctx, o, rep ? rep : &ignored);
-	if (memory && err)
+	ret = destroy(ctx, o, rep ? rep : &ignored);
+	if (memory && ret)
 		odp_mr_put(memory);
 	else
 		ctx->left = memory;
-	return err;
+	return ret;
 }
 
 void uverbs_undo(struct uverbs_context *ctx, struct uobject *o)
@@ -684,29 +684,29 @@ static int find_advised(struct uverbs_context *ctx, uint32_t pd,
 			struct odp_mr **mr)
 {
 	struct uobject *o;
-	int err;
+	int ret;
 
 	engine_enter(ctx->engine);
 	o = uobject_find(&ctx->objects, UOBJECT_PD, pd);
-	err = o ? emu_advise_find(o->pd, sge->lkey, sge->addr, sge->length, advice, mr)
+	ret = o ? emu_advise_find(o->pd, sge->lkey, sge->addr, sge->length, advice, mr)
 		: -EINVAL;
 	engine_progress(ctx->engine, ENGINE_CHANGED);
 	engine_leave(ctx->engine);
-	return err;
+	return ret;
 }
 
 static int advise_one(struct uverbs_context *ctx, uint32_t pd, enum odp_advice advice,
 		      bool flush, const struct ibv_sge *sge)
 {
 	struct odp_mr *mr;
-	int err = find_advised(ctx, pd, sge, advice, &mr);
+	int ret = find_advised(ctx, pd, sge, advice, &mr);
 
-	if (err)
-		return err;
-	err = flush ? odp_prefetch(mr, sge->addr, sge->length, advice)
+	if (ret)
+		return ret;
+	ret = flush ? odp_prefetch(mr, sge->addr, sge->length, advice)
 		    : odp_prefetch_async(mr, sge->addr, sge->length, advice);
 	odp_mr_put(mr);
-	return err;
+	return ret;
 }
 
 /*
@@ -717,14 +717,14 @@ static int check_all(struct uverbs_context *ctx, uint32_t pd, enum odp_advice ad
 {
 	struct ibv_sge sge;
 	struct odp_mr *mr;
-	int err;
+	int ret;
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (guard_copy(&sge, &sges[i], sizeof(sge)))
 			return -EFAULT;
-		err = find_advised(ctx, pd, &sge, advice, &mr);
-		if (err)
-			return err;
+		ret = find_advised(ctx, pd, &sge, advice, &mr);
+		if (ret)
+			return ret;
 		odp_mr_put(mr);
 	}
 	return 0;
@@ -735,18 +735,18 @@ int uverbs_advise_mr(struct uverbs_context *ctx, uint32_t pd, uint32_t advice,
 {
 	bool flush = flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
 	struct ibv_sge sge;
-	int err = 0;
+	int ret = 0;
 
 	if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return -EOPNOTSUPP;
 	if (!n || flags & ~(uint32_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
 		return -EINVAL;
 	if (!flush)
-		err = check_all(ctx, pd, (enum odp_advice)advice, sges, n);
-	for (uint32_t i = 0; i < n && !err; i++) {
+		ret = check_all(ctx, pd, (enum odp_advice)advice, sges, n);
+	for (uint32_t i = 0; i < n && !ret; i++) {
 		if (guard_copy(&sge, &sges[i], sizeof(sge)))
 			return -EFAULT;
-		err = advise_one(ctx, pd, (enum odp_advice)advice, flush, &sge);
+		ret = advise_one(ctx, pd, (enum odp_advice)advice, flush, &sge);
 	}
-	return err;
+	return ret;
 }

@@ -34,13 +34,13 @@ struct uobject *uverbs_cmd_find(struct uverbs_call *c, enum uobject_type type,
 int uverbs_cmd_created(struct uverbs_call *c, struct uobject *o, const void *resp,
 		       size_t len, const void *hw, size_t hw_len)
 {
-	int err = uverbs_hw_response(c, hw, hw_len);
+	int ret = uverbs_hw_response(c, hw, hw_len);
 
-	if (!err)
-		err = uverbs_response(c, resp, len);
-	if (err)
+	if (!ret)
+		ret = uverbs_response(c, resp, len);
+	if (ret)
 		uverbs_undo(c->ctx, o);
-	return err;
+	return ret;
 }
 
 bool uverbs_cmd_no_room(const struct uverbs_call *c, size_t len)
@@ -52,9 +52,9 @@ int uverbs_cmd_destroy(struct uverbs_call *c, enum uobject_type type,
 		       struct uverbs_reported *rep)
 {
 	struct ib_uverbs_destroy_qp cmd;
-	int err = uverbs_request(c, &cmd, sizeof(cmd));
+	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
-	return err ? err : uverbs_destroy(c->ctx, type, cmd.qp_handle, rep);
+	return ret ? ret : uverbs_destroy(c->ctx, type, cmd.qp_handle, rep);
 }
 
 /* --- the tables ------------------------------------------------------------------- */
@@ -169,10 +169,10 @@ static int run(struct uverbs_call *c, const struct command *cmd)
 int uverbs_invoke(struct uverbs_call *c, uint32_t number)
 {
 	const struct command *cmd;
-	int err = find_command(number, &cmd);
+	int ret = find_command(number, &cmd);
 
-	if (err)
-		return err;
+	if (ret)
+		return ret;
 	if (c->in_len < cmd->req || c->out_len < cmd->resp)
 		return -ENOSPC;
 	return run(c, cmd);
@@ -255,23 +255,23 @@ ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
 	struct uverbs_call c = {.ctx = (struct uverbs_context *)vf};
 	struct ib_uverbs_cmd_hdr hdr;
 	const struct command *cmd;
-	int err;
+	int ret;
 
 	if (len < sizeof(hdr))
 		return -EINVAL;
 	if (guard_copy(&hdr, buf, sizeof(hdr)))
 		return -EFAULT;
-	err = find_command(hdr.command, &cmd);
-	if (err)
-		return err;
+	ret = find_command(hdr.command, &cmd);
+	if (ret)
+		return ret;
 	if (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED)
-		err = split_ex(cmd, &hdr, buf, len, &c);
+		ret = split_ex(cmd, &hdr, buf, len, &c);
 	else
-		err = split_legacy(cmd, &hdr, buf, len, &c);
-	if (err)
-		return err;
+		ret = split_legacy(cmd, &hdr, buf, len, &c);
+	if (ret)
+		return ret;
 	engine_enter(c.ctx->engine);
-	err = run(&c, cmd);
+	ret = run(&c, cmd);
 	uverbs_leave(c.ctx, c.work);
-	return err ? err : (ssize_t)len;
+	return ret ? ret : (ssize_t)len;
 }
