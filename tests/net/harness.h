@@ -110,6 +110,12 @@ static inline const char *h_shm(void)
 	return dir;
 }
 
+/* Before each test, because Check forks for each */
+static inline void h_setup(void)
+{
+	h_shm();
+}
+
 static inline void h_shm_remove(void)
 {
 	char cmd[128];

@@ -178,16 +178,6 @@ START_TEST(rate_is_kept)
 }
 END_TEST
 
-static void setup(void)
-{
-	h_shm();
-}
-
-static void teardown(void)
-{
-	h_shm_remove();
-}
-
 START_TEST(a_port_loses_what_it_was_told_to)
 {
 	struct net_port_cfg cfg = {.impair =
@@ -268,7 +258,7 @@ int main(void)
 	TCase *t = tcase_create("impair");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_checked_fixture(t, h_setup, h_shm_remove);
 	tcase_add_loop_test(t, good_settings_are_taken, 0,
 			    sizeof(good) / sizeof(good[0]));
 	tcase_add_loop_test(t, bad_settings_get_one_line, 0,

@@ -15,16 +15,6 @@
 #define IP_B h_lo(2)
 #define MANY 2000
 
-static void setup(void)
-{
-	h_shm();
-}
-
-static void teardown(void)
-{
-	h_shm_remove();
-}
-
 /* Send one packet; the receiver reads now and then */
 static void send_one(struct h_node *a, struct h_node *b, uint32_t number, uint32_t len)
 {
@@ -662,7 +652,7 @@ int main(void)
 	TCase *t = tcase_create("port_lane");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_checked_fixture(t, h_setup, h_shm_remove);
 	tcase_add_test(t, a_conversation_goes_over_to_a_lane_and_keeps_its_order);
 	tcase_add_test(t, the_path_is_that_of_the_socket);
 	tcase_add_test(t, a_process_has_a_lane_to_itself);
