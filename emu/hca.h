@@ -161,15 +161,29 @@ int emu_pd_create(struct emu_hca *hca, struct emu_pd **out);
 int emu_pd_destroy(struct emu_pd *pd);
 
 /*
- * emu_mr_reg - -EINVAL: access flags that contradict, length 0, start and iova that differ within
- * the page, ODP attributes as in docs/odp.md; -EFAULT: pinned and not mapped; -EOPNOTSUPP.
+ * A registration has three steps, so that callers who serialise calls of the core by a lock need
+ * not hold it while the pages of a pinned MR are made present, which takes as long as the
+ * program, or a disk, likes: begin and end with the lock, the memory in between without. @made:
+ * what the step in between has returned.
+ *
+ * The MR of emu_mr_reg_begin() is nobody's until the end, and gone if that fails; its PD is in
+ * use. -EINVAL: access flags that contradict, length 0, start and iova that differ within the
+ * page, ODP attributes as in docs/odp.md; -EFAULT: pinned and not mapped; -EOPNOTSUPP.
  * IBV_ACCESS_ZERO_BASED: the first byte has address 0, whatever iova is.
  */
-int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
-	       int access, struct emu_mr **out);
-/* @flags: IBV_REREG_MR_CHANGE_*; the keys change. On failure the MR is as it was. */
-int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
-		 uint64_t length, uint64_t iova, int access);
+int emu_mr_reg_begin(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
+		     int access, struct emu_mr **out);
+int emu_mr_memory_make(struct emu_mr *mr);
+int emu_mr_reg_end(struct emu_mr *mr, int made);
+/*
+ * @flags: IBV_REREG_MR_CHANGE_*; the keys change. On failure @mr is as it was. @want: what it is
+ * to be; until the end @mr can neither go nor change otherwise.
+ */
+int emu_mr_rereg_begin(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
+		       uint64_t length, uint64_t iova, int access, struct emu_mr **want);
+int emu_mr_rereg_memory(const struct emu_mr *mr, struct emu_mr *want);
+int emu_mr_rereg_end(struct emu_mr *mr, struct emu_mr *want, int made);
+/* -EBUSY while it is registered anew, -EINVAL with windows bound to it */
 int emu_mr_dereg(struct emu_mr *mr);
 uint32_t emu_mr_lkey(const struct emu_mr *mr);
 uint32_t emu_mr_rkey(const struct emu_mr *mr);

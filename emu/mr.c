@@ -95,7 +95,7 @@ static int memory_flags(int access)
 			 IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED);
 }
 
-static int make_memory(struct emu_mr *mr)
+int emu_mr_memory_make(struct emu_mr *mr)
 {
 	struct odp_mr_attr attr = {
 	    .addr = mr->start,
@@ -111,14 +111,10 @@ static int make_memory(struct emu_mr *mr)
 	    .device = mr->hca->cfg.device,
 	    .start = mr->hca->start,
 	};
-	int ret;
 
 	if (!mr->hca->cfg.odp)
 		return -EOPNOTSUPP;
-	ret = odp_mr_create(mr->hca->cfg.odp, &attr, &mr->odp);
-	if (!ret)
-		emu_mr_memory_new(mr->hca, mr->odp);
-	return ret;
+	return odp_mr_create(mr->hca->cfg.odp, &attr, &mr->odp);
 }
 
 static uint64_t first_iova(uint64_t iova, int access)
@@ -133,47 +129,57 @@ static void record(const struct emu_mr *mr)
 		  .access = (uint32_t)mr->access);
 }
 
-int emu_mr_reg(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
-	       int access, struct emu_mr **out)
+static void record_refusal(const struct emu_pd *pd, const struct emu_mr *mr, int ret)
 {
-	struct emu_hca *hca = pd->hca;
-	struct emu_mr *mr;
-	int ret;
+	EMU_TRACE(pd->hca, reg_mr, .addr = mr->start, .length = mr->length,
+		  .iova = mr->iova, .pd = pd->num, .access = (uint32_t)mr->access,
+		  .result = ret);
+}
 
-	ret = check_access(access);
+int emu_mr_reg_begin(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
+		     int access, struct emu_mr **out)
+{
+	struct emu_mr want = {.hca = pd->hca,
+			      .pd = pd,
+			      .start = start,
+			      .length = length,
+			      .iova = iova,
+			      .access = access};
+	int ret = check_access(access);
+
 	if (!ret)
 		ret = check_range(start, length, iova, access);
 	if (ret) {
-		EMU_TRACE(hca, reg_mr, .addr = start, .length = length, .iova = iova,
-			  .pd = pd->num, .access = (uint32_t)access, .result = ret);
+		record_refusal(pd, &want, ret);
 		return ret;
 	}
-	if (hca->num_mrs >= EMU_MAX_MR)
+	if (pd->hca->num_mrs >= EMU_MAX_MR)
 		return -ENOMEM;
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
+	*out = malloc(sizeof(**out));
+	if (!*out)
 		return -ENOMEM;
-	*mr = (struct emu_mr){.hca = hca, .pd = pd, .start = start, .length = length};
-	mr->access = access;
-	mr->iova = first_iova(iova, access);
-	ret = make_memory(mr);
-	if (ret)
-		goto err_free;
-	ret = emu_key_add(hca, &mr->k);
-	if (ret)
-		goto err_memory;
-	odp_mr_set_label(mr->odp, mr->k.key, "");
+	want.iova = first_iova(iova, access);
+	**out = want;
 	pd->users++;
-	hca->num_mrs++;
-	record(mr);
-	*out = mr;
+	pd->hca->num_mrs++;
 	return 0;
+}
 
-err_memory:
-	odp_mr_put(mr->odp);
-err_free:
-	EMU_TRACE(hca, reg_mr, .addr = start, .length = length, .iova = iova,
-		  .pd = pd->num, .access = (uint32_t)access, .result = ret);
+int emu_mr_reg_end(struct emu_mr *mr, int made)
+{
+	int ret = made ? made : emu_key_add(mr->hca, &mr->k);
+
+	if (!ret) {
+		emu_mr_memory_new(mr->hca, mr->odp);
+		odp_mr_set_label(mr->odp, mr->k.key, "");
+		record(mr);
+		return 0;
+	}
+	if (!made)
+		odp_mr_put(mr->odp);
+	record_refusal(mr->pd, mr, ret);
+	mr->pd->users--;
+	mr->hca->num_mrs--;
 	free(mr);
 	return ret;
 }
@@ -201,11 +207,11 @@ static bool same_memory(const struct emu_mr *a, const struct emu_mr *b)
 	       memory_flags(a->access) == memory_flags(b->access);
 }
 
-int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
-		 uint64_t length, uint64_t iova, int access)
+/* What @mr is to be */
+static struct emu_mr wanted(const struct emu_mr *mr, int flags, struct emu_pd *pd,
+			    uint64_t start, uint64_t length, uint64_t iova, int access)
 {
 	struct emu_mr want = *mr;
-	int ret;
 
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		want.access = access;
@@ -216,29 +222,66 @@ int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start
 		want.length = length;
 		want.iova = iova;
 	}
-	ret = check_rereg(mr, flags, &want);
-	if (ret)
+	return want;
+}
+
+int emu_mr_rereg_begin(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start,
+		       uint64_t length, uint64_t iova, int access, struct emu_mr **out)
+{
+	struct emu_mr *want = malloc(sizeof(*want));
+	int ret;
+
+	if (!want)
+		return -ENOMEM;
+	*want = wanted(mr, flags, pd, start, length, iova, access);
+	ret = mr->changing ? -EBUSY : check_rereg(mr, flags, want);
+	if (ret) {
+		free(want);
 		return ret;
-	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
-	    (want.access & IBV_ACCESS_ZERO_BASED))
-		want.iova = first_iova(want.iova, want.access);
-	else if (mr->access & IBV_ACCESS_ZERO_BASED)
-		want.iova = mr->start; /* its old iova is not known any more */
-	if (!same_memory(mr, &want)) {
-		ret = make_memory(&want);
-		if (ret)
-			return ret;
-		emu_mr_memory_gone(mr->hca, mr->odp);
 	}
-	mr->pd->users--;
-	want.pd->users++;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+	    (want->access & IBV_ACCESS_ZERO_BASED))
+		want->iova = first_iova(want->iova, want->access);
+	else if (mr->access & IBV_ACCESS_ZERO_BASED)
+		want->iova = mr->start; /* its old iova is not known any more */
 	/*
 	 * Like mlx5 and rxe: what peers were told stays good unless it means other memory
 	 * now.
 	 */
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
-		want.k.key = (mr->k.key & ~0xffu) | next_key(mr->hca, mr->k.key & 0xff);
-	*mr = want;
+		want->k.key = (mr->k.key & ~0xffu) | next_key(mr->hca, mr->k.key & 0xff);
+	want->pd->users++;
+	mr->changing = true;
+	*out = want;
+	return 0;
+}
+
+int emu_mr_rereg_memory(const struct emu_mr *mr, struct emu_mr *want)
+{
+	return same_memory(mr, want) ? 0 : emu_mr_memory_make(want);
+}
+
+int emu_mr_rereg_end(struct emu_mr *mr, struct emu_mr *want, int made)
+{
+	int ret = made;
+
+	mr->changing = false;
+	if (!ret && mr->num_mw) /* one was bound meanwhile */
+		ret = -EINVAL;
+	if (ret) {
+		if (!made && want->odp != mr->odp)
+			odp_mr_put(want->odp);
+		want->pd->users--;
+		free(want);
+		return ret;
+	}
+	if (want->odp != mr->odp) {
+		emu_mr_memory_new(mr->hca, want->odp);
+		emu_mr_memory_gone(mr->hca, mr->odp);
+	}
+	mr->pd->users--;
+	*mr = *want;
+	free(want);
 	odp_mr_set_label(mr->odp, mr->k.key, "");
 	EMU_TRACE(mr->hca, rereg_mr, .addr = mr->start, .length = mr->length,
 		  .iova = mr->iova, .mr = mr->k.key, .pd = mr->pd->num,
@@ -248,9 +291,13 @@ int emu_mr_rereg(struct emu_mr *mr, int flags, struct emu_pd *pd, uint64_t start
 
 int emu_mr_dereg(struct emu_mr *mr)
 {
-	emu_ended(mr->hca, TRACE_OBJ_MR, mr->k.key, mr->num_mw ? -EINVAL : 0);
+	int ret = mr->changing ? -EBUSY : 0;
+
 	if (mr->num_mw) /* rxe_dereg_mr(); IBTA 10.6.7.2.6 */
-		return -EINVAL;
+		ret = -EINVAL;
+	emu_ended(mr->hca, TRACE_OBJ_MR, mr->k.key, ret);
+	if (ret)
+		return ret;
 	emu_key_del(mr->hca, &mr->k);
 	emu_mr_memory_gone(mr->hca, mr->odp);
 	mr->pd->users--;

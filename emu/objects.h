@@ -175,6 +175,7 @@ struct emu_key {
  * struct emu_mr
  * @iova:	the first byte as the HCA addresses it; 0 for zero-based ones
  * @num_mw:	windows bound to it
+ * @changing:	between emu_mr_rereg_begin() and emu_mr_rereg_end()
  */
 struct emu_mr {
 	struct emu_key k;
@@ -183,6 +184,7 @@ struct emu_mr {
 	uint64_t start, length, iova;
 	int access;
 	uint32_t num_mw;
+	bool changing;
 	struct odp_mr *odp;
 };
 

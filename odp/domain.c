@@ -187,6 +187,20 @@ void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool rem
 	odp_invalidate(dom, addr, len);
 }
 
+/* Without events interposition must tell. */
+void odp_yield_begin(struct odp_domain *dom, uintptr_t addr, size_t len)
+{
+	dom->blind = true;
+	if (dom->linux_os)
+		os_linux_yield_begin(dom->linux_os, addr, len);
+}
+
+void odp_yield_end(struct odp_domain *dom)
+{
+	if (dom->linux_os)
+		os_linux_yield_end(dom->linux_os);
+}
+
 /* --- events of the monitor -------------------------------------------------------- */
 
 static void monitor_begin(void *arg)

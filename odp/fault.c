@@ -21,7 +21,10 @@
  *
  * Then the data is moved, guarded. If that faults, a page was lost without any event
  * (mprotect, truncation, or the event is still to come): the entries are dropped, which
- * counts as an invalidation, and the access begins again.
+ * counts as an invalidation, and the access begins again. The same where the copy would not
+ * fail but wait, since the page is away (odp_os.away): on a disk, or in the hands of a
+ * userfaultfd handler of the program. So it is with pinned MRs, too, which have no table: the
+ * page is fetched by a job, and the access comes again.
  */
 #include "odp/internal.h"
 
@@ -31,6 +34,8 @@
 
 /* How often an access begins again */
 #define MAX_ATTEMPTS ODP_MAX_RETRIES
+/* How often it is not made since pages went away that had just come */
+#define AWAY_LOOKS 2
 /*
  * ODP_FAULT_FLOOD: how much longer than without a flood a fault can take ("3 to 4 orders of
  * magnitude", ISPASS 2021)
@@ -152,13 +157,17 @@ static int make_present(struct odp_mr *mr, const struct resolve *r)
 	uintptr_t addr = r->first << mr->shift;
 	size_t len = r->n << mr->shift;
 	static _Atomic bool never;
+	bool slow;
 	int ret;
 
 	watch(mr, addr, len);
 	ret = check_page_size(mr, r->first, r->n);
 	if (ret)
 		return ret;
-	if (!dom->os->slow || !dom->os->slow(dom->os_arg, addr, len, r->write, r->again))
+	slow = dom->os->slow && dom->os->slow(dom->os_arg, addr, len, r->write, r->again);
+	if (!mr->fickle && dom->os->fickle && dom->os->fickle(dom->os_arg, addr, len))
+		mr->fickle = true;
+	if (!slow)
 		return dom->os->populate(dom->os_arg, addr, len, r->write);
 	if (r->nowait)
 		return -EINPROGRESS;
@@ -315,7 +324,7 @@ static void count_fault(const struct service *s)
 
 static int count_failed(const struct service *s)
 {
-	if (!s->touch)
+	if (!s->touch && s->mr->demand)
 		COUNT(s->mr, failed_faults, 1);
 	return -EFAULT;
 }
@@ -364,8 +373,8 @@ static int wait_for(const struct service *s, struct pt_span span, uint64_t start
 		return count_failed(s);
 	}
 	dom_lock(dom);
-	p = pending_find(mr->demand, span.first, s->write);
-	mine = !p && (p = pending_new(mr->demand, s->acc->now, &first));
+	p = pending_find(mr, span.first, s->write);
+	mine = !p && (p = pending_new(mr, s->acc->now, &first));
 	if (mine) {
 		*p = (struct pending){
 		    .first = span.first,
@@ -504,12 +513,11 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 /* With the lock, which it leaves */
 static int serve_new(const struct service *s, struct pt_span span)
 {
-	struct odp_demand *d = s->mr->demand;
 	struct pending *p, *first = NULL;
 	uint64_t now = s->acc->now;
 	int ret;
 
-	p = pending_new(d, now, &first);
+	p = pending_new(s->mr, now, &first);
 	if (!p) {
 		ret = defer(s, first);
 		dom_unlock(s->mr->dom);
@@ -567,7 +575,6 @@ static bool deferring(const struct service *s)
 static int serve(const struct service *s)
 {
 	struct odp_mr *mr = s->mr;
-	struct odp_demand *d = mr->demand;
 
 	/* each turn resolves one pending fault */
 	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
@@ -584,19 +591,19 @@ static int serve(const struct service *s)
 			dom_unlock(mr->dom);
 			return 0;
 		}
-		p = pending_find(d, miss.first, s->write);
+		p = pending_find(mr, miss.first, s->write);
 		if (!p && deferring(s))
 			return serve_new(s, with_ahead(s, miss));
 		if (p && s->acc->now < p->ready_at) {
 			if (p->model == ODP_FAULT_FLOOD)
-				pending_flood(d);
+				pending_flood(mr);
 			ret = defer(s, p);
 			dom_unlock(mr->dom);
 			return ret;
 		}
 		if (p) {
 			due = *p;
-			pending_drop(d, p);
+			pending_drop(mr, p);
 		}
 		dom_unlock(mr->dom);
 		if (!p)
@@ -620,7 +627,7 @@ static struct pt_span look_ahead(const struct service *s)
 					 s->write ? PT_READ | PT_WRITE : PT_READ);
 	const struct pending *p;
 
-	while (miss.n && (p = pending_find(mr->demand, miss.first, s->write))) {
+	while (miss.n && (p = pending_find(mr, miss.first, s->write))) {
 		uint64_t skip = p->first + p->n - miss.first;
 
 		miss.first += skip < miss.n ? skip : miss.n;
@@ -803,6 +810,35 @@ static uint64_t end_of_operation(const struct odp_mr *mr, const struct access *a
 	return ((a->addr + (a->len - 1) + ahead) >> mr->shift) + 1;
 }
 
+int mr_access_pinned(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
+{
+	struct mr_pages p = mr_pages_of(mr, a->addr, a->len);
+	struct service s = {
+	    .mr = mr,
+	    .page = p.first,
+	    .n = p.n,
+	    .write = access_writes(a->kind),
+	    .model = ODP_FAULT_SYNC,
+	    .acc = acc,
+	};
+	struct pt_span span = {p.first, end_of_operation(mr, a, acc) - p.first};
+	struct pending *fetched;
+	int ret = 0;
+
+	dom_lock(mr->dom);
+	fetched = pending_find(mr, s.page, s.write);
+	if (fetched && fetched->job)
+		ret = defer(&s, fetched);
+	else if (fetched)
+		pending_drop(mr, fetched);
+	dom_unlock(mr->dom);
+	if (ret)
+		return ret;
+	if (!fetched && mr_away(mr, a->addr, a->len, s.write))
+		return wait_for(&s, span, acc->now);
+	return access_transfer(mr, a);
+}
+
 int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 {
 	struct mr_pages p = mr_pages_of(mr, a->addr, a->len);
@@ -812,7 +848,7 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 	    .page = p.first,
 	    .n = p.n,
 	    .end = end_of_operation(mr, a, acc),
-	    .write = a->kind != ACCESS_READ && a->kind != ACCESS_TOUCH_READ,
+	    .write = access_writes(a->kind),
 	    .touch = touch,
 	    .model = mr->demand->model,
 	    .latency = mr->demand->latency,
@@ -833,6 +869,10 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 		ret = serve(&s);
 		if (ret)
 			return ret;
+		if (i < AWAY_LOOKS && mr_away(mr, a->addr, a->len, s.write)) {
+			mr_stale(mr, a->addr, a->len);
+			continue;
+		}
 		ret = access_transfer(mr, a);
 		if (!ret && !acc->faulted)
 			mr_count_hit(mr);

@@ -139,8 +139,7 @@ ODP_COUNTER_LIST(ODP_SAME_PLACE)
  * @careful:	accesses must take the slow path: eviction list, or scripted faults
  * @watched:	os->watch was called
  * @counter:	struct odp_counters, member by member, in the segment of the recorder
- * @inflight, @pending: under dom->lock
- * @n_pending, @room_pending: how many there are, and may be before it is enlarged
+ * @inflight:	under dom->lock
  * @rule:	state of each rule of the domain's script, made at the first access under it;
  *		of the script number @rule_script, see odp_domain.script_no
  */
@@ -152,8 +151,6 @@ struct odp_demand {
 	_Atomic uint64_t latency;
 	_Atomic uint64_t *counter;
 	struct inflight *inflight;
-	struct pending *pending;
-	unsigned int n_pending, room_pending;
 	struct script_state *rule;
 	uint64_t rule_script;
 };
@@ -164,6 +161,9 @@ struct odp_demand {
  * @prev, @next: all MRs of the domain
  * @range:	in dom->explicit_mrs (bytes, rounded out to pages)
  * @demand:	NULL if pinned
+ * @fickle:	see odp_os.fickle: of any page that it had
+ * @pending:	under dom->lock; @n_pending and @room_pending: how many there are, and may be
+ *		before it is enlarged
  * @jobs:	that are under way or wait for their turn
  * @seen:	what the recorder shows of it; its counters are there
  */
@@ -177,10 +177,14 @@ struct odp_mr {
 	_Atomic uint32_t refs, worker_refs;
 	uint32_t key;
 	bool writable, implicit, hugetlb;
+	_Atomic bool fickle;
 	uint8_t shift;
 	char name[32];
 	struct odp_mr *prev, *next;
 	struct range_node range;
+	struct pending *pending;
+	_Atomic unsigned int n_pending;
+	unsigned int room_pending;
 	struct odp_job *jobs;
 };
 
@@ -303,6 +307,23 @@ struct access {
 
 /* Move the data, guarded: 0 or -EFAULT */
 int access_transfer(struct odp_mr *mr, const struct access *a);
+/*
+ * Would a copy wait for somebody? The pages were there once: in the table, or when they were
+ * pinned.
+ */
+static inline bool mr_away(const struct odp_mr *mr, uintptr_t addr, size_t len,
+			   bool write)
+{
+	const struct odp_domain *dom = mr->dom;
+
+	return dom->os->away && dom->os->away(dom->os_arg, addr, len, write, mr->fickle);
+}
+static inline bool access_writes(enum access_kind kind)
+{
+	return kind != ACCESS_READ && kind != ACCESS_TOUCH_READ;
+}
+/* An access to a pinned MR of which a page is away, or was lately */
+int mr_access_pinned(struct odp_mr *mr, const struct access *a, struct odp_access *acc);
 /* The slow path of an access to an on-demand MR: scripts, faults, models, transfer */
 int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc);
 /*
@@ -344,15 +365,15 @@ void mr_match_rules(struct odp_mr *mr);
 /* Room for another pending fault, up to the bound. 0 or -ENOMEM; without the lock */
 int pending_room(struct odp_mr *mr);
 /* The rest: with the lock. The fault that covers a page */
-struct pending *pending_find(struct odp_demand *d, uint64_t page, bool write);
+struct pending *pending_find(struct odp_mr *mr, uint64_t page, bool write);
 /*
  * A new one. If there is no room, that of the fault which is due first, if it is due
  * (nobody seems to want it). Else NULL and that fault in @first: there is no room for more
  */
-struct pending *pending_new(struct odp_demand *d, uint64_t now, struct pending **first);
-void pending_drop(struct odp_demand *d, struct pending *p);
+struct pending *pending_new(struct odp_mr *mr, uint64_t now, struct pending **first);
+void pending_drop(struct odp_mr *mr, struct pending *p);
 /* ODP_FAULT_FLOOD: a request came in vain. */
-void pending_flood(struct odp_demand *d);
+void pending_flood(struct odp_mr *mr);
 /* Pending faults that overlap the pages are void; who waits for them is told. */
 void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last);
 

@@ -47,6 +47,12 @@ struct recorder;
  *		is not begun any more. Else fetch() ends, if the kernel lets it
  * @fetch:	populate for odp_job_run(), may take as long as it likes. -ECANCELED soon after
  *		*@cancelled is true and @cancel was called
+ * @pin:	populate for the registration of a pinned MR, whoever must be waited for, on
+ *		a thread of the program's own
+ * @fickle:	may pages of this range go away again although nobody unmaps them, so that to
+ *		touch one is to wait for somebody once more? (unlike anonymous memory)
+ * @away:	would a copy of this range have to wait for somebody now? Asked before each
+ *		copy, so cheap where no answer is needed. @fickle: what that said
  * @watch:	called before pages of a range are made present: have odp_invalidate()
  *		called for what is mapped there now. Idempotent. 0, or -errno where this cannot be had
  *		(then all depends on odp_invalidate() from interposition and on guarded copies).
@@ -56,7 +62,8 @@ struct recorder;
  * @now:	for odp_counters.fault_ns only: ns, monotonic
  *
  * resident, watch, unwatch, page_size and now may be NULL; so may slow, defer, cancel and
- * fetch together: then nothing takes long.
+ * fetch together: then nothing takes long. pin may be NULL, then populate does; so may fickle
+ * and away.
  */
 struct odp_os {
 	int (*populate)(void *arg, uintptr_t addr, size_t len, bool write);
@@ -71,6 +78,9 @@ struct odp_os {
 	bool (*cancel)(void *arg, struct odp_job *job);
 	int (*fetch)(void *arg, uintptr_t addr, size_t len, bool write,
 		     _Atomic bool *cancelled);
+	int (*pin)(void *arg, uintptr_t addr, size_t len, bool write);
+	bool (*fickle)(void *arg, uintptr_t addr, size_t len);
+	bool (*away)(void *arg, uintptr_t addr, size_t len, bool write, bool fickle);
 	int (*watch)(void *arg, uintptr_t addr, size_t len);
 	void (*unwatch)(void *arg, uintptr_t addr, size_t len);
 	size_t (*page_size)(void *arg, uintptr_t addr);
@@ -180,7 +190,7 @@ bool odp_domain_blind(const struct odp_domain *dom);
  * odp_domain_fds - descriptors that the application must not close; how many were
  * written, at most @max
  */
-#define ODP_FDS 2
+#define ODP_FDS 3
 int odp_domain_fds(const struct odp_domain *dom, int *fds, int max);
 
 /*
@@ -209,7 +219,8 @@ struct odp_mr_attr {
 
 /*
  * odp_mr_create - 0 with one reference in *@out, or -errno: EFAULT (pinned, and a part is
- * not mapped with the access asked for), EINVAL, ENOMEM
+ * not mapped with the access asked for), EINVAL, ENOMEM. Waits for the pages of a pinned MR
+ * as long as that takes
  */
 int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		  struct odp_mr **out);
@@ -336,6 +347,16 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
 bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len);
 /* Invalidates the range. @remains: the mapping is still there */
 void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains);
+
+/*
+ * odp_yield_begin - the program is about to register whole pages with a userfaultfd of its own,
+ * or to take them back, and a mapping can have one only: let go of these. odp_yield_end()
+ * follows; what happens in between is short and waits for nobody.
+ */
+void odp_yield_begin(struct odp_domain *dom, uintptr_t addr, size_t len);
+void odp_yield_end(struct odp_domain *dom);
+/* The program has such pages: touching what is mapped and was present may wait for it. */
+void odp_others_watch(void);
 
 /* Advice and flags as in ibv_advise_mr(3) */
 enum odp_advice {

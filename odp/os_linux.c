@@ -37,44 +37,83 @@
 #define PAGEMAP_UFFD_WP	  (1ull << 57)
 #define PAGEMAP_EXCLUSIVE (1ull << 56)
 
+/* Pages that are remembered to have been present, for how long (ms), as so many bits */
+#define SEEN_PAGES 1024u
+#define SEEN_MS	   8u
+#define SEEN_BITS  12
+
 /* Turns of a madvise() that says EAGAIN or EINTR */
 #define POPULATE_TURNS 100
 
 /*
  * struct os_linux
  * @populate:	the kernel has MADV_POPULATE_ (Linux 5.14)
+ * @pagemap:	/proc/self/pagemap; -1: cannot be had
+ * @seen:	pages that were present lately, see seen_mark()
  * @uffd:	NULL where it cannot be had, then @uffd_errno says why
  */
 struct os_linux {
 	bool populate;
-	bool pagemap;
+	int pagemap;
 	uint8_t page_shift;
 	struct uffd *uffd;
 	int uffd_errno;
+	_Atomic uint64_t seen[SEEN_PAGES];
 	struct plain plain;
 	struct pool pool;
 };
 
+/*
+ * The program has, or had, a userfaultfd of its own. A process either does or does not, before
+ * any engine starts and after it has ended.
+ */
+static _Atomic bool others;
+
 /* --- operations ------------------------------------------------------------------- */
 
-static int linux_populate(void *arg, uintptr_t addr, size_t len, bool write)
+/* 0 or the -errno of madvise(2) */
+static int populate(uintptr_t addr, size_t len, bool write)
 {
-	const struct os_linux *os = arg;
 	int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (!os->populate)
-		return guard_touch(addr, len, write);
 	for (int i = 0; i < POPULATE_TURNS; i++) {
 		if (!sys_madvise(addr, len, advice))
 			return 0;
 		if (errno != EAGAIN && errno != EINTR)
 			break;
 	}
-	/*
-	 * ENOMEM: not mapped; EINVAL: PROT_NONE, or read-only; EFAULT: beyond the end of
-	 * the file, or the device says so. madvise(2)
-	 */
-	return errno == EHWPOISON ? -EHWPOISON : -EFAULT;
+	return -errno;
+}
+
+/*
+ * ENOMEM: not mapped; EINVAL: PROT_NONE, or read-only; EFAULT: beyond the end of the file, or
+ * the device says so. madvise(2)
+ */
+static int populated(int ret)
+{
+	return !ret || ret == -EHWPOISON ? ret : -EFAULT;
+}
+
+static int linux_populate(void *arg, uintptr_t addr, size_t len, bool write)
+{
+	const struct os_linux *os = arg;
+
+	if (!os->populate)
+		return guard_touch(addr, len, write);
+	return populated(populate(addr, len, write));
+}
+
+/*
+ * A userfaultfd that is for faults of user mode only (the only one that users without rights
+ * may have) is not asked for pages by madvise(2), which gives EFAULT then. To touch them does
+ * it.
+ */
+static int linux_pin(void *arg, uintptr_t addr, size_t len, bool write)
+{
+	const struct os_linux *os = arg;
+	int ret = os->populate ? populate(addr, len, write) : -EFAULT;
+
+	return ret == -EFAULT ? guard_touch(addr, len, write) : populated(ret);
 }
 
 static int linux_copy(void *arg, void *dst, const void *src, size_t len)
@@ -160,15 +199,14 @@ static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 	struct residents r;
 	struct maps maps;
 	struct vma vma;
-	int fd, ret;
+	int ret;
 
 	memset(pages, 0, len >> os->page_shift);
+	if (os->pagemap < 0)
+		return -EACCES;
 	ret = maps_open(&maps);
 	if (ret)
 		return ret;
-	fd = sys_open("/proc/self/pagemap", O_RDONLY);
-	if (fd < 0)
-		ret = -errno;
 	for (uintptr_t p = addr; !ret && p < end && maps_find(&maps, p, &vma);) {
 		uintptr_t stop = vma.end < end ? vma.end : end;
 
@@ -177,12 +215,10 @@ static int linux_resident(void *arg, uintptr_t addr, size_t len, uint8_t *pages)
 		if (p >= stop)
 			break;
 		r.pages = pages + ((p - addr) >> os->page_shift);
-		ret = each_entry(fd, os->page_shift, p, (stop - p) >> os->page_shift,
-				 &vma, note_residents, &r);
+		ret = each_entry(os->pagemap, os->page_shift, p,
+				 (stop - p) >> os->page_shift, &vma, note_residents, &r);
 		p = stop;
 	}
-	if (fd >= 0)
-		sys_close(fd);
 	maps_close(&maps);
 	return ret;
 }
@@ -223,8 +259,6 @@ static bool suspect(void *arg, const struct vma *vma, const uint64_t *entry, siz
 static bool vma_slow(struct os_linux *os, const struct vma *vma, uintptr_t addr,
 		     uintptr_t end, struct suspicion *s)
 {
-	int fd;
-
 	/* a fault that fails at once */
 	if (!vma->readable || (s->write && !vma->writable))
 		return false;
@@ -232,12 +266,10 @@ static bool vma_slow(struct os_linux *os, const struct vma *vma, uintptr_t addr,
 		   (!os->uffd || uffd_watched(os->uffd, addr, end - addr));
 	if (s->plain && !plain_swaps(&os->plain))
 		return false;
-	fd = os->pagemap ? sys_open("/proc/self/pagemap", O_RDONLY) : -1;
-	if (fd < 0)
+	if (os->pagemap < 0)
 		return !s->plain && !s->again;
-	each_entry(fd, os->page_shift, addr, (end - addr) >> os->page_shift, vma, suspect,
-		   s);
-	sys_close(fd);
+	each_entry(os->pagemap, os->page_shift, addr, (end - addr) >> os->page_shift, vma,
+		   suspect, s);
 	return s->slow;
 }
 
@@ -301,11 +333,107 @@ static int linux_fetch(void *arg, uintptr_t addr, size_t len, bool write,
 	return pool_fetch(addr, len, (size_t)1 << os->page_shift, write, cancelled);
 }
 
-static int linux_watch(void *arg, uintptr_t addr, size_t len)
+static bool linux_fickle(void *arg, uintptr_t addr, size_t len)
+{
+	struct os_linux *os = arg;
+	uint64_t gone = atomic_load(&os->plain.gone);
+	uintptr_t end = addr + len;
+	bool fickle = false;
+	struct maps maps;
+	struct vma vma;
+
+	if (plain_known(&os->plain, addr, end - 1) || maps_open(&maps))
+		return false;
+	while (!fickle && addr < end && maps_find(&maps, addr, &vma) && vma.start < end) {
+		fickle = !plain_is(&os->plain, &vma);
+		if (!fickle)
+			plain_add(&os->plain, &vma, gone);
+		addr = vma.end;
+	}
+	maps_close(&maps);
+	return fickle;
+}
+
+/* Of few pages, as accesses have them */
+static bool pages_away(const struct os_linux *os, uintptr_t addr, size_t len, bool write)
+{
+	size_t first = addr >> os->page_shift;
+	size_t n = ((addr + (len - 1)) >> os->page_shift) - first + 1;
+	uint64_t entry[16];
+
+	while (n) {
+		size_t step = n < 16 ? n : 16;
+
+		if (sys_pread(os->pagemap, entry, step * sizeof(entry[0]),
+			      (off_t)(first * sizeof(entry[0]))) !=
+		    (ssize_t)(step * sizeof(entry[0])))
+			return false;
+		for (size_t i = 0; i < step; i++)
+			if (!(entry[i] & PAGEMAP_PRESENT) ||
+			    (write && (entry[i] & PAGEMAP_UFFD_WP)))
+				return true;
+		first += step;
+		n -= step;
+	}
+	return false;
+}
+
+/* What a page that was present at this time is remembered by */
+static uint64_t seen_mark(uint64_t page, uint64_t ms)
+{
+	return page << SEEN_BITS | ((ms / SEEN_MS + 1) & ((1u << SEEN_BITS) - 1));
+}
+
+/* Was each page of the range present lately? Else note that it is now, if @note */
+static bool seen_lately(struct os_linux *os, uintptr_t addr, size_t len, bool note)
+{
+	uint64_t first = addr >> os->page_shift;
+	uint64_t last = (addr + (len - 1)) >> os->page_shift;
+	struct timespec now;
+	uint64_t ms;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	for (uint64_t page = first; page <= last; page++) {
+		_Atomic uint64_t *seen = &os->seen[page % SEEN_PAGES];
+		uint64_t mark = seen_mark(page, ms);
+
+		if (note)
+			atomic_store_explicit(seen, mark, memory_order_relaxed);
+		else if (atomic_load_explicit(seen, memory_order_relaxed) != mark)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The kernel takes pages that nobody has used for long, so those that were used lately need not
+ * be asked for again. A program with a userfaultfd takes any.
+ */
+static bool linux_away(void *arg, uintptr_t addr, size_t len, bool write, bool fickle)
 {
 	struct os_linux *os = arg;
 
-	return os->uffd ? uffd_watch(os->uffd, addr, len) : -os->uffd_errno;
+	if ((!fickle && !others && !plain_swapped(&os->plain)) || os->pagemap < 0)
+		return false;
+	if (others)
+		return pages_away(os, addr, len, write);
+	if (seen_lately(os, addr, len, false))
+		return false;
+	if (pages_away(os, addr, len, write))
+		return true;
+	seen_lately(os, addr, len, true);
+	return false;
+}
+
+static int linux_watch(void *arg, uintptr_t addr, size_t len)
+{
+	struct os_linux *os = arg;
+	int ret = os->uffd ? uffd_watch(os->uffd, addr, len) : -os->uffd_errno;
+
+	if (ret == -EBUSY)
+		others = true;
+	return ret;
 }
 
 static void linux_unwatch(void *arg, uintptr_t addr, size_t len)
@@ -349,6 +477,9 @@ const struct odp_os os_linux_ops = {
     .defer = linux_defer,
     .cancel = linux_cancel,
     .fetch = linux_fetch,
+    .pin = linux_pin,
+    .fickle = linux_fickle,
+    .away = linux_away,
     .watch = linux_watch,
     .unwatch = linux_unwatch,
     .page_size = linux_page_size,
@@ -376,16 +507,6 @@ static bool has_populate(void)
 	return has;
 }
 
-static bool has_pagemap(void)
-{
-	int fd = sys_open("/proc/self/pagemap", O_RDONLY);
-
-	if (fd < 0)
-		return false;
-	sys_close(fd);
-	return true;
-}
-
 int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
 		    struct os_linux **out)
 {
@@ -395,7 +516,7 @@ int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
 		return -ENOMEM;
 	os->page_shift = (uint8_t)__builtin_ctzl(sysconf(_SC_PAGESIZE));
 	os->populate = has_populate();
-	os->pagemap = has_pagemap();
+	os->pagemap = sys_out_of_the_way(sys_open("/proc/self/pagemap", O_RDONLY));
 	plain_init(&os->plain, (size_t)1 << os->page_shift);
 	pool_init(&os->pool);
 	os->uffd_errno = uffd ? -uffd_open(hooks, arg, &os->uffd) : ECANCELED;
@@ -409,6 +530,8 @@ void os_linux_destroy(struct os_linux *os)
 	plain_fini(&os->plain);
 	if (os->uffd)
 		uffd_close(os->uffd);
+	if (os->pagemap >= 0)
+		sys_close(os->pagemap);
 	free(os);
 }
 
@@ -416,6 +539,8 @@ void os_linux_abandon(struct os_linux *os)
 {
 	if (os->uffd)
 		uffd_abandon(os->uffd);
+	if (os->pagemap >= 0)
+		sys_close(os->pagemap);
 }
 
 bool os_linux_release(struct os_linux *os, uintptr_t addr, size_t len)
@@ -428,6 +553,23 @@ void os_linux_released(struct os_linux *os, uintptr_t addr, size_t len, bool aga
 	uffd_released(os->uffd, addr, len, again);
 }
 
+void os_linux_yield_begin(struct os_linux *os, uintptr_t addr, size_t len)
+{
+	if (os->uffd)
+		uffd_yield_begin(os->uffd, addr, len);
+}
+
+void os_linux_yield_end(struct os_linux *os)
+{
+	if (os->uffd)
+		uffd_yield_end(os->uffd);
+}
+
+void odp_others_watch(void)
+{
+	others = true;
+}
+
 void os_linux_forget(struct os_linux *os, uintptr_t first, uintptr_t last)
 {
 	plain_forget(&os->plain, first, last);
@@ -437,7 +579,7 @@ void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)
 {
 	caps->uffd = os->uffd;
 	caps->populate = os->populate;
-	caps->pagemap = os->pagemap;
+	caps->pagemap = os->pagemap >= 0;
 	caps->uffd_errno = os->uffd_errno;
 	caps->uffd_events = os->uffd ? uffd_events(os->uffd) : 0;
 	caps->uffd_areas = os->uffd ? uffd_areas(os->uffd) : 0;
@@ -445,12 +587,11 @@ void os_linux_caps(const struct os_linux *os, struct odp_caps *caps)
 
 int os_linux_fds(const struct os_linux *os, int *fds, int max)
 {
-	int own[UFFD_FDS], n = 0;
+	int own[UFFD_FDS + 1] = {-1, -1, os->pagemap}, n = 0;
 
-	if (!os->uffd)
-		return 0;
-	uffd_fds(os->uffd, own);
-	for (int i = 0; i < UFFD_FDS; i++)
+	if (os->uffd)
+		uffd_fds(os->uffd, own);
+	for (int i = 0; i < UFFD_FDS + 1; i++)
 		if (own[i] >= 0 && n < max)
 			fds[n++] = own[i];
 	return n;

@@ -24,6 +24,9 @@ void os_linux_abandon(struct os_linux *os);
 /* uffd_release() and uffd_released(), if there is a userfaultfd; else false */
 bool os_linux_release(struct os_linux *os, uintptr_t addr, size_t len);
 void os_linux_released(struct os_linux *os, uintptr_t addr, size_t len, bool again);
+/* See odp_yield_begin() */
+void os_linux_yield_begin(struct os_linux *os, uintptr_t addr, size_t len);
+void os_linux_yield_end(struct os_linux *os);
 /* The range was unmapped, moved or replaced, or will be. Waits for nothing */
 void os_linux_forget(struct os_linux *os, uintptr_t first, uintptr_t last);
 void os_linux_caps(const struct os_linux *os, struct odp_caps *caps);

@@ -44,35 +44,35 @@ static bool pending_covers(const struct pending *p, uint64_t page, bool write)
 	return page >= p->first && page - p->first < p->n && (p->write || !write);
 }
 
-struct pending *pending_find(struct odp_demand *d, uint64_t page, bool write)
+struct pending *pending_find(struct odp_mr *mr, uint64_t page, bool write)
 {
-	for (unsigned int i = 0; i < d->n_pending; i++)
-		if (pending_covers(&d->pending[i], page, write))
-			return &d->pending[i];
+	for (unsigned int i = 0; i < mr->n_pending; i++)
+		if (pending_covers(&mr->pending[i], page, write))
+			return &mr->pending[i];
 	return NULL;
 }
 
-void pending_drop(struct odp_demand *d, struct pending *p)
+void pending_drop(struct odp_mr *mr, struct pending *p)
 {
-	*p = d->pending[--d->n_pending];
+	*p = mr->pending[--mr->n_pending];
 }
 
-struct pending *pending_new(struct odp_demand *d, uint64_t now, struct pending **first)
+struct pending *pending_new(struct odp_mr *mr, uint64_t now, struct pending **first)
 {
-	if (d->n_pending < d->room_pending)
-		return &d->pending[d->n_pending++];
-	*first = &d->pending[0];
-	for (unsigned int i = 1; i < d->n_pending; i++)
-		if (d->pending[i].ready_at < (*first)->ready_at)
-			*first = &d->pending[i];
+	if (mr->n_pending < mr->room_pending)
+		return &mr->pending[mr->n_pending++];
+	*first = &mr->pending[0];
+	for (unsigned int i = 1; i < mr->n_pending; i++)
+		if (mr->pending[i].ready_at < (*first)->ready_at)
+			*first = &mr->pending[i];
 	return (*first)->ready_at > now ? NULL : *first;
 }
 
 /* The handler is kept from its work, so that all faults take longer. */
-void pending_flood(struct odp_demand *d)
+void pending_flood(struct odp_mr *mr)
 {
-	for (unsigned int i = 0; i < d->n_pending; i++) {
-		struct pending *p = &d->pending[i];
+	for (unsigned int i = 0; i < mr->n_pending; i++) {
+		struct pending *p = &mr->pending[i];
 
 		if (p->model == ODP_FAULT_FLOOD && p->ready_at < p->limit)
 			p->ready_at = p->limit - p->ready_at > FLOOD_COST
@@ -83,13 +83,12 @@ void pending_flood(struct odp_demand *d)
 
 int pending_room(struct odp_mr *mr)
 {
-	struct odp_demand *d = mr->demand;
 	struct pending *more, *unused;
 	unsigned int room;
 
 	dom_lock(mr->dom);
-	room = d->room_pending;
-	if (d->n_pending < room || room == ODP_MAX_PENDING) {
+	room = mr->room_pending;
+	if (mr->n_pending < room || room == ODP_MAX_PENDING) {
 		dom_unlock(mr->dom);
 		return 0;
 	}
@@ -99,12 +98,12 @@ int pending_room(struct odp_mr *mr)
 	if (!more)
 		return -ENOMEM;
 	dom_lock(mr->dom);
-	if (d->room_pending < room) {
-		if (d->n_pending)
-			memcpy(more, d->pending, d->n_pending * sizeof(*more));
-		unused = d->pending;
-		d->pending = more;
-		d->room_pending = room;
+	if (mr->room_pending < room) {
+		if (mr->n_pending)
+			memcpy(more, mr->pending, mr->n_pending * sizeof(*more));
+		unused = mr->pending;
+		mr->pending = more;
+		mr->room_pending = room;
 	}
 	dom_unlock(mr->dom);
 	free(unused);
@@ -197,11 +196,11 @@ void odp_unwait(struct odp_domain *dom, struct odp_waiter *w)
 /* The pending fault that a job is about, unless it is void */
 static struct pending *pending_of(const struct odp_job *job)
 {
-	struct odp_demand *d = job->mr->demand;
+	struct odp_mr *mr = job->mr;
 
-	for (unsigned int i = 0; i < d->n_pending; i++)
-		if (d->pending[i].job == job)
-			return &d->pending[i];
+	for (unsigned int i = 0; i < mr->n_pending; i++)
+		if (mr->pending[i].job == job)
+			return &mr->pending[i];
 	return NULL;
 }
 
@@ -277,10 +276,9 @@ void odp_job_run(struct odp_job *job)
 
 void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last)
 {
-	struct odp_demand *d = mr->demand;
 
-	for (unsigned int i = 0; i < d->n_pending;) {
-		struct pending *p = &d->pending[i];
+	for (unsigned int i = 0; i < mr->n_pending;) {
+		struct pending *p = &mr->pending[i];
 
 		if (p->first > last || p->first + p->n - 1 < first) {
 			i++;
@@ -290,7 +288,7 @@ void mr_drop_pending(struct odp_mr *mr, uint64_t first, uint64_t last)
 			p->job->cancelled = true;
 			tell_waiters(mr->dom, p->job);
 		}
-		pending_drop(d, p);
+		pending_drop(mr, p);
 	}
 }
 
@@ -329,8 +327,7 @@ void odp_mr_quiesce(struct odp_mr *mr)
 	long ms = CANCEL_AGAIN_MS;
 
 	dom_lock(dom);
-	if (mr->demand)
-		mr_drop_pending(mr, 0, UINT64_MAX);
+	mr_drop_pending(mr, 0, UINT64_MAX);
 	while (mr->jobs) {
 		gone = cancel_all(mr);
 		if (!gone)

@@ -7,6 +7,7 @@
 #include "odp/plain.h"
 
 #include <linux/magic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -15,6 +16,9 @@
 #include <time.h>
 
 #include "odp/sys.h"
+
+/* Accesses ask whether any page is in swap space; to read the clock costs more than that. */
+#define SWAPPED_ASKED 64
 
 /* The device number of an open file, else of @path; 0: it cannot be had */
 static dev_t dev_of(int fd, const char *path)
@@ -107,15 +111,32 @@ void plain_forget(struct plain *p, uintptr_t first, uintptr_t last)
 	}
 }
 
-bool plain_swaps(struct plain *p)
+static void ask_for_swap(struct plain *p)
 {
 	struct timespec now;
 	struct sysinfo info;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	if ((uint64_t)now.tv_sec + 1 != p->swap_asked) {
+		memset(&info, 0, sizeof(info));
 		p->swap = sysinfo(&info) || info.totalswap;
+		p->swapped = info.freeswap != info.totalswap;
 		p->swap_asked = (uint64_t)now.tv_sec + 1;
 	}
+}
+
+bool plain_swaps(struct plain *p)
+{
+	ask_for_swap(p);
 	return p->swap;
+}
+
+bool plain_swapped(struct plain *p)
+{
+	uint32_t n = atomic_load_explicit(&p->asked, memory_order_relaxed);
+
+	atomic_store_explicit(&p->asked, n + 1, memory_order_relaxed);
+	if (n % SWAPPED_ASKED == 0)
+		ask_for_swap(p);
+	return atomic_load_explicit(&p->swapped, memory_order_relaxed);
 }

@@ -28,7 +28,8 @@
  * @lock:	of plain_add()
  * @slot:	ranges that are plain; @end 0: none
  * @next:	slot to be used next
- * @swap, @swap_asked: is there any swap space, when that was asked (seconds)
+ * @swap, @swapped, @swap_asked, @asked: is there any swap space, is some of it in use; when that was
+ *		asked (seconds); calls of plain_swapped()
  */
 struct plain {
 	dev_t dev[PLAIN_DEVS];
@@ -39,8 +40,9 @@ struct plain {
 		_Atomic uintptr_t start, end;
 	} slot[PLAIN_SLOTS];
 	unsigned int next;
-	_Atomic bool swap;
+	_Atomic bool swap, swapped;
 	_Atomic uint64_t swap_asked;
+	_Atomic uint32_t asked;
 };
 
 void plain_init(struct plain *p, size_t page);
@@ -52,7 +54,8 @@ bool plain_known(const struct plain *p, uintptr_t first, uintptr_t last);
 void plain_add(struct plain *p, const struct vma *vma, uint64_t gone);
 /* What is in this range may be something else now. */
 void plain_forget(struct plain *p, uintptr_t first, uintptr_t last);
-/* May a page of such memory be on a disk? */
+/* May a page of such memory come to a disk? Is any there? */
 bool plain_swaps(struct plain *p);
+bool plain_swapped(struct plain *p);
 
 #endif

@@ -36,9 +36,13 @@ static int pin(struct odp_mr *mr)
 {
 	struct odp_domain *dom = mr->dom;
 	struct mr_pages p = mr_pages_of(mr, mr->addr, mr->length);
-	int ret = dom->os->populate(dom->os_arg, p.first << mr->shift, p.n << mr->shift,
-				    mr->writable);
+	uintptr_t addr = p.first << mr->shift;
+	size_t len = p.n << mr->shift;
+	int ret = (dom->os->pin ? dom->os->pin : dom->os->populate)(dom->os_arg, addr,
+								    len, mr->writable);
 
+	if (!ret && dom->os->fickle)
+		mr->fickle = dom->os->fickle(dom->os_arg, addr, len);
 	return ret == -ENOMEM || !ret ? ret : -EFAULT;
 }
 
@@ -107,10 +111,10 @@ static void mr_free(struct odp_mr *mr)
 
 	if (d) {
 		pt_fini(&d->pt);
-		free(d->pending);
 		free(d->rule);
 		free(d);
 	}
+	free(mr->pending);
 	free(mr);
 }
 
@@ -277,6 +281,15 @@ static inline bool mr_hit(const struct odp_mr *mr, uintptr_t addr, size_t len,
 	return pt_hit(&d->pt, p.first, p.n, want);
 }
 
+static int access_pinned(struct odp_mr *mr, const struct access *a,
+			 struct odp_access *acc)
+{
+	if (__builtin_expect(mr->n_pending != 0, 0) ||
+	    mr_away(mr, a->addr, a->len, access_writes(a->kind)))
+		return mr_access_pinned(mr, a, acc);
+	return access_transfer(mr, a);
+}
+
 int odp_read(struct odp_mr *mr, uint64_t iova, void *dst, size_t len,
 	     struct odp_access *acc)
 {
@@ -289,9 +302,10 @@ int odp_read(struct odp_mr *mr, uint64_t iova, void *dst, size_t len,
 	if (!len)
 		return 0;
 	if (!mr->demand)
-		return dom->os->copy(dom->os_arg, dst, (const void *)a.addr, len);
+		return access_pinned(mr, &a, acc);
 	if (mr_hit(mr, a.addr, len, PT_READ)) {
-		if (!dom->os->copy(dom->os_arg, dst, (const void *)a.addr, len)) {
+		if (!mr_away(mr, a.addr, len, false) &&
+		    !dom->os->copy(dom->os_arg, dst, (const void *)a.addr, len)) {
 			mr_count_hit(mr);
 			return 0;
 		}
@@ -312,9 +326,10 @@ int odp_write(struct odp_mr *mr, uint64_t iova, const void *src, size_t len,
 	if (!len)
 		return 0;
 	if (!mr->demand)
-		return dom->os->copy(dom->os_arg, (void *)a.addr, src, len);
+		return access_pinned(mr, &a, acc);
 	if (mr_hit(mr, a.addr, len, PT_READ | PT_WRITE)) {
-		if (!dom->os->copy(dom->os_arg, (void *)a.addr, src, len)) {
+		if (!mr_away(mr, a.addr, len, true) &&
+		    !dom->os->copy(dom->os_arg, (void *)a.addr, src, len)) {
 			mr_count_hit(mr);
 			return 0;
 		}
@@ -334,9 +349,7 @@ static int access64(struct odp_mr *mr, uint64_t iova, struct access *a,
 		return -EFAULT;
 	if (a->addr % 8)
 		return -EINVAL;
-	if (!mr->demand)
-		return access_transfer(mr, a);
-	return mr_access(mr, a, acc);
+	return mr->demand ? mr_access(mr, a, acc) : access_pinned(mr, a, acc);
 }
 
 int odp_cmp_swap(struct odp_mr *mr, uint64_t iova, uint64_t cmp, uint64_t swap,

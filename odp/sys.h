@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/outside.h"
+
 static inline int sys_open(const char *path, int flags)
 {
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
@@ -44,6 +46,23 @@ static inline int sys_ioctl(int fd, unsigned long cmd, void *arg)
 static inline int sys_madvise(uintptr_t addr, size_t len, int advice)
 {
 	return (int)syscall(SYS_madvise, addr, len, advice);
+}
+
+/* Descriptors below this are left to the program, some count theirs. */
+#define SYS_FD_MIN 200
+/* Where the program does not meet it; as it is if there is no room, or it is an error */
+static inline int sys_out_of_the_way(int fd)
+{
+	int high = fd < 0 ? -1 : outside_dup(fd);
+
+	if (high < 0)
+		high = fd < 0 ? -1
+			      : (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, SYS_FD_MIN);
+
+	if (high < 0)
+		return fd;
+	sys_close(fd);
+	return high;
 }
 
 /* Private memory of no file; MAP_FAILED with errno */

@@ -29,6 +29,11 @@
  * missed. Only what the slots cover is released: elsewhere there may be a userfaultfd of
  * the program's own, which older kernels would let us unregister.
  *
+ * A mapping can be registered with one userfaultfd only. The program's own goes first: when it
+ * registers what we have, or takes back what it has, we leave those mappings
+ * (uffd_yield_begin()) and come again at the next fault there, to find them free or taken. As
+ * whole mappings, so that they are split, and become one again, as they would without us.
+ *
  * UFFD_EVENT_FORK would need CAP_SYS_PTRACE: fork is left to odp_domain_forked().
  */
 #include "odp/uffd.h"
@@ -43,7 +48,6 @@
 #include <sys/ioctl.h>
 
 #include "base/lock.h"
-#include "base/outside.h"
 #include "odp/areas.h"
 #include "odp/maps.h"
 #include "odp/sys.h"
@@ -71,8 +75,6 @@
 /* Areas up to which nobody looks whether they are still mapped */
 #define AREAS_MIN  64
 #define STACK_SIZE (256 << 10)
-/* Descriptors below this are left to the program, some count theirs. */
-#define FD_MIN 200
 /* Registration races with the program's own mapping; give up after so many turns */
 #define REGISTER_TURNS 4
 
@@ -345,6 +347,35 @@ void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again)
 		slots_forget(u, addr, addr + (len - 1));
 }
 
+void uffd_yield_begin(struct uffd *u, uintptr_t addr, size_t len)
+{
+	uintptr_t last = addr + (len - 1);
+	struct maps maps;
+	struct vma vma;
+
+	lock_take(&u->lock);
+	if (u->fd < 0 || maps_open(&maps))
+		return;
+	while (addr <= last && maps_find(&maps, addr, &vma) && vma.start <= last) {
+		uintptr_t end = vma.end - 1;
+
+		if (areas_find(&u->areas, vma.start, end, &(struct span){0})) {
+			slots_forget(u, vma.start, end);
+			unregister_range(u, vma.start, vma.end - vma.start);
+			areas_cut(&u->areas, vma.start, end);
+		}
+		if (end >= last)
+			break;
+		addr = vma.end;
+	}
+	maps_close(&maps);
+}
+
+void uffd_yield_end(struct uffd *u)
+{
+	lock_release(&u->lock);
+}
+
 uint64_t uffd_events(const struct uffd *u)
 {
 	return u->events;
@@ -455,19 +486,6 @@ static int handshake(int fd, uint64_t features, uint64_t *has)
 	return 0;
 }
 
-/* Where the program does not meet it; as it is if there is no room, or it is an error */
-static int out_of_the_way(int fd)
-{
-	int high = fd < 0 ? -1 : outside_dup(fd);
-
-	if (high < 0)
-		high = fd < 0 ? -1 : (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (high < 0)
-		return fd;
-	sys_close(fd);
-	return high;
-}
-
 /*
  * A descriptor with the features that this kernel has; they can be asked for only once
  * each
@@ -493,7 +511,7 @@ static int open_with_features(void)
 		sys_close(fd);
 		return ret;
 	}
-	return out_of_the_way(fd);
+	return sys_out_of_the_way(fd);
 }
 
 static int start_monitor(struct uffd *u)
@@ -527,7 +545,7 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 	u->hooks = hooks;
 	u->arg = arg;
 	lock_init(&u->lock);
-	u->stop = out_of_the_way((int)syscall(SYS_eventfd2, 0, O_CLOEXEC));
+	u->stop = sys_out_of_the_way((int)syscall(SYS_eventfd2, 0, O_CLOEXEC));
 	ret = u->stop < 0 ? -errno : start_monitor(u);
 	if (ret) {
 		sys_close(fd);

@@ -53,6 +53,12 @@ bool uffd_watched(struct uffd *u, uintptr_t addr, size_t len);
 bool uffd_release(struct uffd *u, uintptr_t addr, size_t len);
 /* @again: the mapping is still there, register it as before */
 void uffd_released(struct uffd *u, uintptr_t addr, size_t len, bool again);
+/*
+ * uffd_yield_begin - the program registers a userfaultfd of its own with this range, or takes it
+ * back: leave the mappings there, and register none until uffd_yield_end()
+ */
+void uffd_yield_begin(struct uffd *u, uintptr_t addr, size_t len);
+void uffd_yield_end(struct uffd *u);
 /* How many events the monitor has read */
 uint64_t uffd_events(const struct uffd *u);
 /* How many ranges are watched, or were until the program unmapped them */

@@ -2,6 +2,7 @@
  * objects_fake.c - see objects_fake.h
  */
 #include "objects_fake.h"
+#include "tests/emu/reg_mr.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,7 +280,7 @@ struct emu_mr *fake_mr(struct emu_pd *pd, uint64_t start, uint64_t len, int acce
 {
 	struct emu_mr *mr = NULL;
 
-	ck_assert_int_eq(emu_mr_reg(pd, start, len, start, access, &mr), 0);
+	ck_assert_int_eq(reg_mr(pd, start, len, start, access, &mr), 0);
 	return mr;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "objects_fake.h"
 #include "tests/check_main.h"
+#include "tests/emu/reg_mr.h"
 
 #include <stdlib.h>
 
@@ -59,7 +60,7 @@ static int rkey(struct emu_qp *q, uint32_t key, uint64_t va, uint64_t len, int a
 static int reg(uint64_t start, uint64_t len, uint64_t iova, int access)
 {
 	struct emu_mr *mr;
-	int ret = emu_mr_reg(pd, start, len, iova, access, &mr);
+	int ret = reg_mr(pd, start, len, iova, access, &mr);
 
 	if (!ret)
 		ck_assert_int_eq(emu_mr_dereg(mr), 0);
@@ -218,20 +219,52 @@ START_TEST(iova_and_zero_based)
 {
 	struct emu_mr *mr;
 
-	ck_assert_int_eq(emu_mr_reg(pd, START, 8192, 0x5000, RW, &mr), 0);
+	ck_assert_int_eq(reg_mr(pd, START, 8192, 0x5000, RW, &mr), 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), 0x5000, 8192, 0), 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), START, 1, 0), -ERANGE);
 	emu_mr_dereg(mr);
 
 	ck_assert_int_eq(
-	    emu_mr_reg(pd, START + 9, 100, START + 9, RW | IBV_ACCESS_ZERO_BASED, &mr),
-	    0);
+	    reg_mr(pd, START + 9, 100, START + 9, RW | IBV_ACCESS_ZERO_BASED, &mr), 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), 0, 100, 0), 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), 0, 101, 0), -ERANGE);
 	ck_assert_int_eq(rkey(qp, emu_mr_lkey(mr), 99, 1, IBV_ACCESS_REMOTE_READ, NULL),
 			 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), START + 9, 1, 0), -ERANGE);
 	emu_mr_dereg(mr);
+}
+END_TEST
+
+/* Memory takes long: what the registration needs stays meanwhile. */
+START_TEST(registration_in_steps)
+{
+	const int trans = IBV_REREG_MR_CHANGE_TRANSLATION;
+	struct emu_pd *mine = fake_pd();
+	struct emu_mr *mr, *want, *more;
+
+	ck_assert_int_eq(emu_mr_reg_begin(mine, START, 4096, START, BIND, &mr), 0);
+	ck_assert_int_eq(emu_pd_destroy(mine), -EBUSY);
+	ck_assert_int_eq(emu_mr_reg_end(mr, -EFAULT), -EFAULT);
+	ck_assert_int_eq(fake.mrs, 0);
+	mr = fake_mr(mine, START, 4096, BIND);
+
+	ck_assert_int_eq(
+	    emu_mr_rereg_begin(mr, trans, NULL, 0x200000, 4096, 0x200000, 0, &want), 0);
+	ck_assert_int_eq(
+	    emu_mr_rereg_begin(mr, trans, NULL, 0x300000, 4096, 0x300000, 0, &more),
+	    -EBUSY);
+	ck_assert_int_eq(emu_mr_dereg(mr), -EBUSY);
+	ck_assert_int_eq(lkey(mine, emu_mr_lkey(mr), START, 1, 0), 0);
+	ck_assert_int_eq(emu_mr_rereg_memory(mr, want), 0);
+	ck_assert_int_eq(fake.mrs, 2);
+	/* a window that is bound meanwhile keeps the MR as it is */
+	mr->num_mw = 1;
+	ck_assert_int_eq(emu_mr_rereg_end(mr, want, 0), -EINVAL);
+	mr->num_mw = 0;
+	ck_assert_int_eq(fake.mrs, 1);
+	ck_assert_int_eq(lkey(mine, emu_mr_lkey(mr), START, 1, 0), 0);
+	ck_assert_int_eq(emu_mr_dereg(mr), 0);
+	ck_assert_int_eq(emu_pd_destroy(mine), 0);
 }
 END_TEST
 
@@ -256,20 +289,19 @@ START_TEST(rereg)
 	uint32_t old = emu_mr_lkey(mr), users = pd->users;
 	struct odp_mr *memory = emu_mr_odp(mr);
 
-	ck_assert_int_eq(emu_mr_rereg(mr, 0, NULL, 0, 0, 0, 0), -EINVAL);
-	ck_assert_int_eq(emu_mr_rereg(mr, 8, NULL, 0, 0, 0, 0), -EOPNOTSUPP);
-	ck_assert_int_eq(emu_mr_rereg(mr, acc, NULL, 0, 0, 0, IBV_ACCESS_REMOTE_WRITE),
+	ck_assert_int_eq(rereg_mr(mr, 0, NULL, 0, 0, 0, 0), -EINVAL);
+	ck_assert_int_eq(rereg_mr(mr, 8, NULL, 0, 0, 0, 0), -EOPNOTSUPP);
+	ck_assert_int_eq(rereg_mr(mr, acc, NULL, 0, 0, 0, IBV_ACCESS_REMOTE_WRITE),
 			 -EINVAL);
-	ck_assert_int_eq(emu_mr_rereg(mr, trans, NULL, START, 0, START, 0), -EINVAL);
-	ck_assert_int_eq(emu_mr_rereg(mr, trans, NULL, START, 5, START + 1, 0), -EINVAL);
+	ck_assert_int_eq(rereg_mr(mr, trans, NULL, START, 0, START, 0), -EINVAL);
+	ck_assert_int_eq(rereg_mr(mr, trans, NULL, START, 5, START + 1, 0), -EINVAL);
 	fake.odp_error = -EFAULT;
-	ck_assert_int_eq(emu_mr_rereg(mr, trans, NULL, 0x200000, 4096, 0x200000, 0),
-			 -EFAULT);
+	ck_assert_int_eq(rereg_mr(mr, trans, NULL, 0x200000, 4096, 0x200000, 0), -EFAULT);
 	fake.odp_error = 0;
 	ck_assert_int_eq(lkey(pd, old, START, 4096, IBV_ACCESS_LOCAL_WRITE), 0);
 
 	/* PD: the memory stays */
-	ck_assert_int_eq(emu_mr_rereg(mr, cpd, pd2, 0, 0, 0, 0), 0);
+	ck_assert_int_eq(rereg_mr(mr, cpd, pd2, 0, 0, 0, 0), 0);
 	ck_assert_ptr_eq(emu_mr_odp(mr), memory);
 	ck_assert_uint_eq(emu_mr_lkey(mr), old);
 	ck_assert_int_eq(lkey(pd, old, START, 1, 0), -EINVAL);
@@ -279,16 +311,16 @@ START_TEST(rereg)
 	ck_assert_uint_eq(memory->key, emu_mr_lkey(mr));
 
 	/* access that the memory does not depend on, and such that it does */
-	ck_assert_int_eq(emu_mr_rereg(mr, acc, NULL, 0, 0, 0, IBV_ACCESS_LOCAL_WRITE), 0);
+	ck_assert_int_eq(rereg_mr(mr, acc, NULL, 0, 0, 0, IBV_ACCESS_LOCAL_WRITE), 0);
 	ck_assert_ptr_eq(emu_mr_odp(mr), memory);
-	ck_assert_int_eq(emu_mr_rereg(mr, acc, NULL, 0, 0, 0, IBV_ACCESS_ON_DEMAND), 0);
+	ck_assert_int_eq(rereg_mr(mr, acc, NULL, 0, 0, 0, IBV_ACCESS_ON_DEMAND), 0);
 	ck_assert(emu_mr_odp(mr)->attr.on_demand && !emu_mr_odp(mr)->attr.writable);
 	ck_assert_int_eq(lkey(pd2, emu_mr_lkey(mr), START, 1, IBV_ACCESS_LOCAL_WRITE),
 			 -EACCES);
 
 	/* all at once */
-	ck_assert_int_eq(
-	    emu_mr_rereg(mr, trans | cpd | acc, pd, 0x300000, 77, 0x9000, RW), 0);
+	ck_assert_int_eq(rereg_mr(mr, trans | cpd | acc, pd, 0x300000, 77, 0x9000, RW),
+			 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), 0x9000, 77, IBV_ACCESS_LOCAL_WRITE),
 			 0);
 	ck_assert_int_eq(lkey(pd, emu_mr_lkey(mr), 0x9000, 78, 0), -ERANGE);
@@ -388,8 +420,8 @@ START_TEST(mw_type_1)
 	ck_assert_int_eq(rkey(qp, old, START + 101, 8, rd, NULL), -ERANGE);
 	ck_assert_int_eq(lkey(pd, old, START + 100, 8, 0), -EINVAL); /* not an L_Key */
 	ck_assert_int_eq(emu_mr_dereg(mr), -EINVAL);
-	ck_assert_int_eq(
-	    emu_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0, 0, BIND), -EINVAL);
+	ck_assert_int_eq(rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, 0, 0, 0, BIND),
+			 -EINVAL);
 
 	/* bound again: the old key is gone */
 	ck_assert_int_eq(bind(mw, mr, START, 4096, rd | wr), 0);
@@ -536,6 +568,7 @@ int main(void)
 	tcase_add_test(tc, ids_come_back_with_other_keys);
 	tcase_add_test(tc, access_checks);
 	tcase_add_test(tc, iova_and_zero_based);
+	tcase_add_test(tc, registration_in_steps);
 	tcase_add_test(tc, dereg_gives_the_memory_back_at_once);
 	tcase_add_test(tc, rereg);
 	tcase_add_loop_test(tc, mw_bind_rules, 0, 2);

@@ -8,6 +8,7 @@
 
 #include "emu/qp.h"
 #include "tests/check_main.h"
+#include "tests/emu/reg_mr.h"
 
 #define PAGE 4096u
 #define RW   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -64,7 +65,7 @@ static void teardown(void)
 static int reg(void *start, uint64_t len, int access)
 {
 	struct emu_mr *mr;
-	int ret = emu_mr_reg(pd, (uintptr_t)start, len, (uintptr_t)start, access, &mr);
+	int ret = reg_mr(pd, (uintptr_t)start, len, (uintptr_t)start, access, &mr);
 
 	if (!ret)
 		emu_mr_dereg(mr);
@@ -106,14 +107,14 @@ START_TEST(addresses)
 		uint32_t k;
 
 		ck_assert_int_eq(
-		    emu_mr_reg(pd, (uintptr_t)mem + 5, 2 * PAGE, 0x7005, access, &mr), 0);
+		    reg_mr(pd, (uintptr_t)mem + 5, 2 * PAGE, 0x7005, access, &mr), 0);
 		ck_assert_int_eq(poke(emu_mr_lkey(mr), 0x7005 + PAGE, 0x41 + i), 0);
 		ck_assert_uint_eq(mem[PAGE + 5], 0x41 + i);
 		emu_mr_dereg(mr);
 
-		ck_assert_int_eq(emu_mr_reg(pd, (uintptr_t)mem + 5, 2 * PAGE,
-					    (uintptr_t)mem + 5,
-					    access | IBV_ACCESS_ZERO_BASED, &mr),
+		ck_assert_int_eq(reg_mr(pd, (uintptr_t)mem + 5, 2 * PAGE,
+					(uintptr_t)mem + 5,
+					access | IBV_ACCESS_ZERO_BASED, &mr),
 				 0);
 		ck_assert_int_eq(poke(emu_mr_lkey(mr), 2 * PAGE - 1, 0x51 + i), 0);
 		ck_assert_uint_eq(mem[2 * PAGE + 4], 0x51 + i);
@@ -121,12 +122,12 @@ START_TEST(addresses)
 
 		/* elsewhere, and not zero-based any more */
 		k = emu_mr_lkey(mr);
-		ck_assert_int_eq(emu_mr_rereg(mr,
-					      IBV_REREG_MR_CHANGE_TRANSLATION |
-						  IBV_REREG_MR_CHANGE_ACCESS,
-					      NULL, (uintptr_t)mem + 9 * PAGE, PAGE,
-					      (uintptr_t)mem + 9 * PAGE, access),
-				 0);
+		ck_assert_int_eq(
+		    rereg_mr(mr,
+			     IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS,
+			     NULL, (uintptr_t)mem + 9 * PAGE, PAGE,
+			     (uintptr_t)mem + 9 * PAGE, access),
+		    0);
 		ck_assert_int_eq(poke(k, 0, 1), -EINVAL);
 		ck_assert_int_eq(
 		    poke(emu_mr_lkey(mr), (uintptr_t)mem + 9 * PAGE, 0x61 + i), 0);
@@ -150,8 +151,8 @@ START_TEST(window)
 	ck_assert_int_eq(emu_cq_create(hca, NULL, NULL, 4, &cq), 0);
 	init.send_cq = init.recv_cq = cq;
 	ck_assert_int_eq(emu_qp_create(hca, &init, &qp), 0);
-	ck_assert_int_eq(emu_mr_reg(pd, (uintptr_t)mem, 4 * PAGE, (uintptr_t)mem,
-				    RW | ODP | IBV_ACCESS_MW_BIND, &mr),
+	ck_assert_int_eq(reg_mr(pd, (uintptr_t)mem, 4 * PAGE, (uintptr_t)mem,
+				RW | ODP | IBV_ACCESS_MW_BIND, &mr),
 			 0);
 	ck_assert_int_eq(emu_mw_alloc(pd, IBV_MW_TYPE_2, &mw), 0);
 	ck_assert_int_eq(emu_mw_bind(qp, emu_mw_rkey(mw), emu_mw_rkey(mw) ^ 3,
@@ -177,7 +178,7 @@ START_TEST(advice)
 	struct emu_mr *mr;
 
 	ck_assert_int_eq(
-	    emu_mr_reg(pd, (uintptr_t)mem, 4 * PAGE, (uintptr_t)mem, RW | ODP, &mr), 0);
+	    reg_mr(pd, (uintptr_t)mem, 4 * PAGE, (uintptr_t)mem, RW | ODP, &mr), 0);
 	ck_assert_int_eq(emu_advise_find(pd, emu_mr_lkey(mr), (uintptr_t)mem, 4 * PAGE,
 					 ODP_PREFETCH_WRITE, &odp),
 			 0);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sim_gen.h"
+#include "tests/emu/reg_mr.h"
 
 #define EACH 6 /* objects of a kind at a time */
 
@@ -97,13 +98,12 @@ static void toy_mr(struct toys *t, uint32_t i)
 
 	if (!t->mr[i]) {
 		if (pd && answer(t, "emu_mr_reg",
-				 emu_mr_reg(pd, start, len, iova, access, &t->mr[i])))
+				 reg_mr(pd, start, len, iova, access, &t->mr[i])))
 			t->mr[i] = NULL;
 	} else if (any(t, 2)) {
 		if (pd || !(flags & IBV_REREG_MR_CHANGE_PD))
-			answer(
-			    t, "emu_mr_rereg",
-			    emu_mr_rereg(t->mr[i], flags, pd, start, len, iova, access));
+			answer(t, "emu_mr_rereg",
+			       rereg_mr(t->mr[i], flags, pd, start, len, iova, access));
 	} else if (!answer(t, "emu_mr_dereg", emu_mr_dereg(t->mr[i]))) {
 		t->mr[i] = NULL;
 	}

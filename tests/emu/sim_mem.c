@@ -410,6 +410,18 @@ static bool os_slow(void *arg, uintptr_t addr, size_t len, bool write, bool agai
 	return h->stuck || sim_chance(&h->w->rng, h->w->mem.slow / (again ? 4 : 1));
 }
 
+/* Pages that were there, pinned ones too, are on a disk now and then. */
+static bool os_away(void *arg, uintptr_t addr, size_t len, bool write, bool fickle)
+{
+	struct sim_host *h = arg;
+	uint32_t off;
+
+	if (!find_arena(h, addr, len, &off))
+		return false;
+	h->stuck = false;
+	return sim_chance(&h->w->rng, h->w->mem.slow / 8);
+}
+
 static bool take_job(struct sim_host *h, const struct odp_job *job)
 {
 	for (uint32_t i = 0; i < h->jobs; i++) {
@@ -514,6 +526,7 @@ const struct odp_os sim_os = {
     .defer = os_defer,
     .cancel = os_cancel,
     .fetch = os_fetch,
+    .away = os_away,
     .watch = os_watch,
     .unwatch = os_unwatch,
 };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sim.h"
+#include "tests/emu/reg_mr.h"
 
 static struct rxe_queue_buf *ring_of(struct emu_ring_info info)
 {
@@ -102,7 +103,7 @@ static int mr_create(struct sim_host *h, uint32_t i)
 		/* rxe refuses windows on it; what is asked for is what mlx5 grants */
 		access &= ~IBV_ACCESS_MW_BIND;
 	}
-	err = emu_mr_reg(pd, start, len, iova, access, &mr->mr);
+	err = reg_mr(pd, start, len, iova, access, &mr->mr);
 	if (err) {
 		sim_fail(h->w, "h%u: MR %u is refused: %s", h->id, i, strerror(-err));
 		return err;

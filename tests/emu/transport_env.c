@@ -2,6 +2,7 @@
  * transport_env.c - see transport_env.h
  */
 #include "transport_env.h"
+#include "tests/emu/reg_mr.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,8 +300,7 @@ static void side_setup(struct side *s, uint8_t last, uint32_t lease)
 	s->buf = aligned_alloc(4096, ENV_BUF);
 	memset(s->buf, 0, ENV_BUF);
 	ck_assert_int_eq(
-	    emu_mr_reg(s->pd, (uintptr_t)s->buf, ENV_BUF, (uintptr_t)s->buf, all, &s->mr),
-	    0);
+	    reg_mr(s->pd, (uintptr_t)s->buf, ENV_BUF, (uintptr_t)s->buf, all, &s->mr), 0);
 	s->events = 0;
 }
 

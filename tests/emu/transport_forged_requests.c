@@ -6,6 +6,7 @@
 
 #include "transport_forge.h"
 #include "tests/check_main.h"
+#include "tests/emu/reg_mr.h"
 
 static struct roce_hdr request(uint8_t op, uint32_t n, uint32_t dma_len)
 {
@@ -133,7 +134,7 @@ START_TEST(a_duplicate_is_that_of_the_newest_request_with_its_psn)
 	struct roce_hdr h;
 
 	env_connect((struct env_qp){.psn = PSN, .mtu = IBV_MTU_256, .rd_atomic = 4});
-	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, 1ull << 31, b, all, &mr), 0);
+	ck_assert_int_eq(reg_mr(env.b.pd, b, 1ull << 31, b, all, &mr), 0);
 	env.fold = 65536;
 	env.memory = not_ready;
 	for (uint32_t i = 0; i < 2; i++) {
@@ -184,7 +185,7 @@ START_TEST(an_atomic_over_the_end_of_the_region_is_refused)
 	struct roce_hdr h;
 
 	env_connect((struct env_qp){.psn = PSN});
-	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, 100, b, all, &mr), 0);
+	ck_assert_int_eq(reg_mr(env.b.pd, b, 100, b, all, &mr), 0);
 	h = request(_i ? ROCE_ATOMIC_WRITE : ROCE_FETCH_ADD, 0, 8);
 	h.rkey = emu_mr_rkey(mr);
 	h.va += 96;
@@ -244,7 +245,7 @@ START_TEST(a_request_without_a_place_for_its_answer_is_not_sent)
 	struct emu_mr *mr;
 
 	env_connect((struct env_qp){0});
-	ck_assert_int_eq(emu_mr_reg(env.a.pd, a, 4096, a, 0, &mr), 0);
+	ck_assert_int_eq(reg_mr(env.a.pd, a, 4096, a, 0, &mr), 0);
 	if (_i)
 		env_post(&env.a, (struct env_wr){.id = 1,
 						 .op = IBV_WR_RDMA_READ,
@@ -383,8 +384,8 @@ START_TEST(two_gigabytes_pass_to_the_byte)
 	struct rxe_send_wqe *w;
 
 	env_connect((struct env_qp){.psn = PSN, .mtu = IBV_MTU_4096, .sig_all = true});
-	ck_assert_int_eq(emu_mr_reg(env.a.pd, a, len, a, all, &from), 0);
-	ck_assert_int_eq(emu_mr_reg(env.b.pd, b, len, b, all, &to), 0);
+	ck_assert_int_eq(reg_mr(env.a.pd, a, len, a, all, &from), 0);
+	ck_assert_int_eq(reg_mr(env.b.pd, b, len, b, all, &to), 0);
 	env.fold = FOLD;
 	env.filter = lose_the_last;
 	the_last = roce_psn_add(PSN, (1u << 19) - 1);

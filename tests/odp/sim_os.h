@@ -20,6 +20,7 @@ enum { SIM_NONE, SIM_RO, SIM_RW };
  * @fail:	error of populate, 0 for none
  * @small:	backed by small pages (for page_size)
  * @slow:	per page: somebody must be waited for, until fetch
+ * @away:	per page: a copy would wait, until fetch, or for ever if 2
  * @job, @jobs:	deferred and not yet run by sim_run_job()
  * @full:	defer refuses
  * @during:	runs inside populate and resident, before the answer
@@ -32,6 +33,7 @@ struct sim_os {
 	int fail;
 	bool small;
 	bool slow[SIM_PAGES];
+	uint8_t away[SIM_PAGES];
 	struct odp_job *job[64];
 	unsigned int jobs;
 	bool full;
@@ -162,6 +164,17 @@ static inline bool sim_slow(void *arg, uintptr_t addr, size_t len, bool write, b
 	return slow;
 }
 
+static inline bool sim_away(void *arg, uintptr_t addr, size_t len, bool write,
+			    bool fickle)
+{
+	struct sim_os *os = arg;
+	bool away = false;
+
+	for (size_t i = addr / PAGE; i <= (addr + len - 1) / PAGE; i++)
+		away |= sim_in(i * PAGE) && os->away[i - SIM_BASE / PAGE];
+	return away;
+}
+
 static inline int sim_defer(void *arg, struct odp_job *job)
 {
 	struct sim_os *os = arg;
@@ -200,8 +213,13 @@ static inline int sim_fetch(void *arg, uintptr_t addr, size_t len, bool write,
 	struct sim_os *os = arg;
 
 	for (size_t i = 0; i < len / PAGE; i++)
-		if (sim_in(addr + i * PAGE))
-			os->slow[(addr - SIM_BASE) / PAGE + i] = false;
+		if (sim_in(addr + i * PAGE)) {
+			size_t page = (addr - SIM_BASE) / PAGE + i;
+
+			os->slow[page] = false;
+			if (os->away[page] == 1)
+				os->away[page] = 0;
+		}
 	return sim_populate(arg, addr, len, write);
 }
 
@@ -237,6 +255,7 @@ static const struct odp_os sim_ops = {
     .defer = sim_defer,
     .cancel = sim_cancel,
     .fetch = sim_fetch,
+    .away = sim_away,
     .watch = sim_watch,
     .unwatch = sim_unwatch,
     .page_size = sim_page_size,

@@ -318,6 +318,133 @@ START_TEST(prefetch_goes_on_beside_it)
 }
 END_TEST
 
+/* --- pages that went away ---------------------------------------------------------- */
+
+/* A page that the table has is not there any more: a fault as any other. */
+START_TEST(page_of_the_table_is_away)
+{
+	struct odp_access acc = {.now = 5};
+	struct odp_waiter w = {0};
+
+	begin((struct odp_config){0}, 16);
+	ck_assert_int_eq(write_to(3, 8, NULL, &acc), 0);
+	os->away[3] = 1;
+	slow_pages(3, 1);
+	ck_assert_int_eq(write_to(3, 8, &w, &acc), -EAGAIN);
+	ck_assert(acc.ready_at == ODP_WHEN_RESOLVED);
+	ck_assert_uint_eq(util_counters(mr).invalidations, 1);
+	ck_assert_uint_eq(util_faults(mr), 2);
+	sim_run_job(os, 0);
+	ck_assert_ptr_eq(odp_resolved(dom), &w);
+	ck_assert_int_eq(write_to(3, 8, &w, &acc), 0);
+	ck_assert_uint_eq(util_faults(mr), 2);
+	/* away, and back at once */
+	os->away[3] = 1;
+	ck_assert_int_eq(write_to(3, 8, &w, &acc), 0);
+	ck_assert_uint_eq(os->jobs, 0);
+	ck_assert_uint_eq(util_counters(mr).invalidations, 4);
+	end();
+}
+END_TEST
+
+/* Who looks is never sure: an access is made in the end. */
+START_TEST(page_is_always_away)
+{
+	struct odp_access acc = {0};
+
+	begin((struct odp_config){0}, 16);
+	os->away[3] = 2;
+	ck_assert_int_eq(write_to(3, 8, NULL, &acc), 0);
+	ck_assert_int_eq(write_to(3, 8, NULL, &acc), 0);
+	end();
+}
+END_TEST
+
+static struct odp_mr *pinned_mr(unsigned int page, unsigned int pages)
+{
+	struct odp_mr_attr attr = {
+	    .addr = (uintptr_t)sim_page(page),
+	    .length = pages * PAGE,
+	    .iova = (uintptr_t)sim_page(page),
+	    .writable = true,
+	};
+	struct odp_mr *pinned;
+
+	ck_assert_int_eq(odp_mr_create(dom, &attr, &pinned), 0);
+	return pinned;
+}
+
+static int add_to(struct odp_mr *to, unsigned int page, struct odp_waiter *w)
+{
+	struct odp_access acc = {.waiter = w};
+	uint64_t orig;
+
+	return odp_fetch_add(to, (uintptr_t)sim_page(page), 1, &orig, &acc);
+}
+
+/* The kernel keeps no pinned pages for us: those that it took are waited for by who needs them. */
+START_TEST(pinned_page_is_away)
+{
+	struct odp_access acc = {.ahead = 3 * PAGE};
+	struct odp_waiter w = {0}, v = {0};
+	struct odp_mr *pinned;
+	uint8_t buf[2 * PAGE];
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 1);
+	pinned = pinned_mr(20, 16);
+	memset(&os->away[20], 1, 16);
+	acc.waiter = &w;
+	/* over the end of a page; the rest of the operation comes along */
+	ck_assert_int_eq(odp_read(pinned, (uintptr_t)sim_page(21) + 100, buf, PAGE, &acc),
+			 -EAGAIN);
+	ck_assert(acc.ready_at == ODP_WHEN_RESOLVED);
+	ck_assert_int_eq(acc.model, ODP_FAULT_SYNC);
+	ck_assert(!acc.faulted);
+	ck_assert_int_eq(odp_read(pinned, (uintptr_t)sim_page(21) + 100, buf, PAGE, &acc),
+			 -EAGAIN);
+	ck_assert_uint_eq(os->jobs, 1);
+	/* a write there is not served by what a read waits for */
+	ck_assert_int_eq(add_to(pinned, 22, &v), -EAGAIN);
+	ck_assert_uint_eq(os->jobs, 2);
+	sim_run_job(os, 0);
+	ck_assert_ptr_eq(odp_resolved(dom), &w);
+	ck_assert_ptr_null(odp_resolved(dom));
+	ck_assert(os->away[20] && !os->away[21] && !os->away[25] && os->away[26]);
+	ck_assert_int_eq(odp_read(pinned, (uintptr_t)sim_page(21) + 100, buf, PAGE, &acc),
+			 0);
+	sim_run_job(os, 0);
+	ck_assert_ptr_eq(odp_resolved(dom), &v);
+	ck_assert_int_eq(add_to(pinned, 22, &v), 0);
+	ck_assert_int_eq(add_to(pinned, 22, &v), 0);
+	ck_assert_uint_eq(os->jobs, 0);
+	odp_mr_put(pinned);
+	end();
+}
+END_TEST
+
+/* What waits ends with the MR, or with memory that is not there any more. */
+START_TEST(pinned_page_never_comes)
+{
+	struct odp_waiter w = {0};
+	struct odp_mr *pinned;
+
+	begin((struct odp_config){0}, 1);
+	pinned = pinned_mr(20, 2);
+	os->away[20] = os->away[21] = 1;
+	ck_assert_int_eq(add_to(pinned, 20, &w), -EAGAIN);
+	os->prot[20] = SIM_NONE;
+	sim_run_job(os, 0);
+	ck_assert_ptr_eq(odp_resolved(dom), &w);
+	ck_assert_int_eq(add_to(pinned, 20, &w), -EFAULT);
+	ck_assert_int_eq(add_to(pinned, 21, &w), -EAGAIN);
+	odp_mr_quiesce(pinned);
+	ck_assert_uint_eq(os->jobs, 0);
+	ck_assert_ptr_eq(odp_resolved(dom), &w);
+	odp_mr_put(pinned);
+	end();
+}
+END_TEST
+
 /* --- with the kernel -------------------------------------------------------------- */
 
 static int ufd;
@@ -518,6 +645,10 @@ static Suite *suite(void)
 	tcase_add_test(tc, models_come_first);
 	tcase_add_test(tc, no_place_to_wait);
 	tcase_add_test(tc, prefetch_goes_on_beside_it);
+	tcase_add_test(tc, page_of_the_table_is_away);
+	tcase_add_test(tc, page_is_always_away);
+	tcase_add_test(tc, pinned_page_is_away);
+	tcase_add_test(tc, pinned_page_never_comes);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("kernel");
 	tcase_set_timeout(tc, 30);

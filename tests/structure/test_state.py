@@ -28,6 +28,7 @@ STATE = {
     'base/lock.c': {'cancel_deferred': THREAD, 'cancel_before': THREAD},
     'net/port.c': {'where': 'outlives the port that could not be opened, for the message'},
     'odp/fault.c': {'never': 'what nobody sets: a fault that cannot be cancelled'},
+    'odp/os_linux.c': {'others': 'the program has a userfaultfd, which may be older than the engine'},
     'odp/pool.c': {'self': 'the thread of the pool that runs'},
     'odp/guard.c': {
         'chains': SIGNALS, 'chain_lock': SIGNALS, 'installed': SIGNALS,

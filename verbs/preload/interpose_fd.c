@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "odp/guard.h"
+#include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
 #include "verbs/preload/interpose.h"
 
@@ -97,6 +100,33 @@ INTERPOSE ssize_t write(int fd, const void *buf, size_t len)
 	return vf ? write_vfile(vf, fd, buf, len) : REAL(write)(fd, buf, len);
 }
 
+/*
+ * A mapping can be registered with one userfaultfd only. The program never finds that the HCA's
+ * was first, nor that it is not its own where it takes all back.
+ */
+static int userfaultfd_ioctl(int fd, unsigned long cmd, const void *arg)
+{
+	bool on = cmd == UFFDIO_REGISTER;
+	struct engine *e = engine_running();
+	struct uffdio_range r;
+	int err, saved;
+
+	if (on)
+		odp_others_watch();
+	err = on || !e ? REAL(ioctl)(fd, cmd, arg) : -1;
+	if (!e || !(on ? err && errno == EBUSY : true))
+		return err;
+	/* both begin with a range; if that cannot be read, the call says so */
+	if (guard_copy(&r, arg, sizeof(r)) || !r.len || r.len - 1 > UINTPTR_MAX - r.start)
+		return REAL(ioctl)(fd, cmd, arg);
+	odp_yield_begin(engine_odp(e), r.start, r.len);
+	err = REAL(ioctl)(fd, cmd, arg);
+	saved = errno;
+	odp_yield_end(engine_odp(e));
+	errno = saved;
+	return err;
+}
+
 INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 {
 	struct vfile *vf = vfile_get(fd);
@@ -107,6 +137,8 @@ INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 	va_start(ap, cmd);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	if (!vf && (cmd == UFFDIO_REGISTER || cmd == UFFDIO_UNREGISTER))
+		return userfaultfd_ioctl(fd, cmd, arg);
 	if (!vf)
 		return REAL(ioctl)(fd, cmd, arg);
 	/* ioctl(2) is no cancellation point, but what it needs may be. */

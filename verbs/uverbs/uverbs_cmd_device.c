@@ -114,12 +114,27 @@ int uverbs_cmd_alloc_pd(struct uverbs_call *c)
 	return uverbs_cmd_created(c, o, &resp, sizeof(resp), NULL, 0);
 }
 
+/*
+ * Memory is made present without the lock, as in the kernel: that may take as long as a disk
+ * or a handler of the program likes, who may use the device meanwhile.
+ */
+static int register_memory(struct uverbs_call *c, struct emu_mr *mr)
+{
+	int made;
+
+	engine_leave(c->ctx->engine);
+	made = emu_mr_memory_make(mr);
+	engine_enter(c->ctx->engine);
+	return emu_mr_reg_end(mr, made);
+}
+
 int uverbs_cmd_reg_mr(struct uverbs_call *c)
 {
 	uint64_t in_page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	struct ib_uverbs_reg_mr_resp resp;
 	struct ib_uverbs_reg_mr cmd;
 	struct uobject *pd, *o;
+	struct emu_mr *mr;
 	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (ret)
@@ -129,21 +144,41 @@ int uverbs_cmd_reg_mr(struct uverbs_call *c)
 	pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
 	if (!pd)
 		return -EINVAL;
-	o = uobject_new(&c->ctx->objects, UOBJECT_MR);
-	if (!o)
-		return -ENOMEM;
-	ret = emu_mr_reg(pd->pd, cmd.start, cmd.length, cmd.hca_va, (int)cmd.access_flags,
-			 &o->mr);
-	if (ret) {
-		uobject_free(&c->ctx->objects, o);
+	ret = emu_mr_reg_begin(pd->pd, cmd.start, cmd.length, cmd.hca_va,
+			       (int)cmd.access_flags, &mr);
+	if (!ret)
+		ret = register_memory(c, mr);
+	if (ret)
 		return ret;
+	o = uobject_new(&c->ctx->objects, UOBJECT_MR);
+	if (!o) {
+		emu_mr_dereg(mr);
+		return -ENOMEM;
 	}
+	o->mr = mr;
 	o->length = cmd.length;
 	o->iova = cmd.hca_va;
 	resp.mr_handle = o->handle;
-	resp.lkey = emu_mr_lkey(o->mr);
-	resp.rkey = emu_mr_rkey(o->mr);
+	resp.lkey = emu_mr_lkey(mr);
+	resp.rkey = emu_mr_rkey(mr);
 	return uverbs_cmd_created(c, o, &resp, sizeof(resp), NULL, 0);
+}
+
+/* As register_memory(). The handle cannot go: what it stands for is busy */
+static int change_memory(struct uverbs_call *c, struct emu_mr *mr, struct emu_mr *want)
+{
+	struct odp_mr *memory = odp_mr_get(emu_mr_odp(mr));
+	int made, ret;
+
+	engine_leave(c->ctx->engine);
+	made = emu_mr_rereg_memory(mr, want);
+	engine_enter(c->ctx->engine);
+	ret = emu_mr_rereg_end(mr, want, made);
+	if (emu_mr_odp(mr) == memory)
+		odp_mr_put(memory);
+	else
+		c->ctx->left = memory;
+	return ret;
 }
 
 int uverbs_cmd_rereg_mr(struct uverbs_call *c)
@@ -154,7 +189,7 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct uobject *o, *pd = NULL;
 	struct ib_uverbs_rereg_mr cmd;
-	struct odp_mr *memory;
+	struct emu_mr *want;
 	int ret = uverbs_request(c, &cmd, sizeof(cmd));
 
 	if (ret)
@@ -171,13 +206,10 @@ int uverbs_cmd_rereg_mr(struct uverbs_call *c)
 		pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
 	if (!o || (cmd.flags & IBV_REREG_MR_CHANGE_PD && !pd))
 		return -EINVAL;
-	memory = odp_mr_get(emu_mr_odp(o->mr));
-	ret = emu_mr_rereg(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start,
-			   cmd.length, cmd.hca_va, (int)cmd.access_flags);
-	if (emu_mr_odp(o->mr) == memory)
-		odp_mr_put(memory);
-	else
-		c->ctx->left = memory;
+	ret = emu_mr_rereg_begin(o->mr, (int)cmd.flags, pd ? pd->pd : NULL, cmd.start,
+				 cmd.length, cmd.hca_va, (int)cmd.access_flags, &want);
+	if (!ret)
+		ret = change_memory(c, o->mr, want);
 	if (ret)
 		return ret;
 	if (cmd.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
