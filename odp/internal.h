@@ -164,6 +164,7 @@ struct odp_demand {
  * @fickle:	see odp_os.fickle: of any page that it had
  * @pending:	under dom->lock; @n_pending and @room_pending: how many there are, and may be
  *		before it is enlarged
+ * @pinned:	bytes that count in dom->pinned
  * @jobs:	that are under way or wait for their turn
  * @seen:	what the recorder shows of it; its counters are there
  */
@@ -174,6 +175,7 @@ struct odp_mr {
 	uintptr_t addr;
 	size_t length;
 	uint64_t iova;
+	uint64_t pinned;
 	_Atomic uint32_t refs, worker_refs;
 	uint32_t key;
 	bool writable, implicit, hugetlb;
@@ -194,6 +196,7 @@ struct odp_mr {
  * @blind:	see odp_domain_blind()
  * @script:	scripted faults, NULL without; @script_no: how many were there before, 1 for the
  *		first. Under the lock
+ * @pinned:	bytes of the pages of pinned MRs; @pin_told: a refusal was explained
  * @explicit_mrs: on-demand MRs by address; @implicit of the MRs are everywhere
  * @job_over:	a job ended
  * @resolved:	waiters that odp_resolved() is to give out, @n_resolved of them
@@ -214,6 +217,8 @@ struct odp_domain {
 	struct script *script;
 	uint64_t script_no;
 	struct evict evict;
+	_Atomic uint64_t pinned;
+	_Atomic bool pin_told;
 	struct ranges explicit_mrs;
 	unsigned int implicit;
 	struct odp_mr *mrs;

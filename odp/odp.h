@@ -134,6 +134,13 @@ struct odp_fault_rule {
 };
 #define ODP_MAX_FAULT_RULES 16
 
+/* Pinned memory of a process: without bound, as the kernel has it, at most so many bytes */
+enum odp_memlock {
+	ODP_MEMLOCK_NONE,
+	ODP_MEMLOCK_KERNEL,
+	ODP_MEMLOCK_BYTES,
+};
+
 /*
  * struct odp_config
  * @model:	fault model of new MRs
@@ -141,6 +148,7 @@ struct odp_fault_rule {
  * @latency:	ns added to each fault
  * @max_pages:	bound on cached pages of the domain, 0 for none; at most ODP_MAX_BOUND.
  *		The least recently used page is evicted.
+ * @memlock:	what bounds pinned MRs; @memlock_bytes: of ODP_MEMLOCK_BYTES
  * @uffd:	use userfaultfd where it can be had
  * @script:	scripted faults, NULL for none; copied
  * @recorder:	who is told, NULL for nobody. Outlives the domain
@@ -153,6 +161,8 @@ struct odp_config {
 	bool snapshot;
 	uint64_t latency;
 	uint64_t max_pages;
+	enum odp_memlock memlock;
+	uint64_t memlock_bytes;
 	bool uffd;
 	const char *script;
 	struct recorder *recorder;
@@ -219,8 +229,8 @@ struct odp_mr_attr {
 
 /*
  * odp_mr_create - 0 with one reference in *@out, or -errno: EFAULT (pinned, and a part is
- * not mapped with the access asked for), EINVAL, ENOMEM. Waits for the pages of a pinned MR
- * as long as that takes
+ * not mapped with the access asked for), EINVAL, ENOMEM (also where odp_config bounds pinned
+ * ones). Waits for the pages of a pinned MR as long as that takes
  */
 int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		  struct odp_mr **out);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "odp/guard.h"
+#include "odp/memlock.h"
 
 /* --- life ------------------------------------------------------------------------- */
 
@@ -28,6 +29,21 @@ static int check_attr(const struct odp_mr_attr *a)
 	return a->length - 1 > UINTPTR_MAX - a->addr ? -EFAULT : 0;
 }
 
+/* Pages that are in several MRs count in each. */
+static int count_pinned(struct odp_mr *mr, uint64_t bytes)
+{
+	struct odp_domain *dom = mr->dom;
+	uint64_t limit = memlock_limit(&dom->cfg);
+	uint64_t sum = atomic_fetch_add(&dom->pinned, bytes) + bytes;
+
+	mr->pinned = bytes;
+	if (sum <= limit)
+		return 0;
+	if (!atomic_exchange(&dom->pin_told, true))
+		memlock_tell(&dom->cfg, sum, limit);
+	return -ENOMEM;
+}
+
 /*
  * What a pinned MR needs is there now, as ib_umem_get() has it; it stays with the guard
  * later.
@@ -38,9 +54,12 @@ static int pin(struct odp_mr *mr)
 	struct mr_pages p = mr_pages_of(mr, mr->addr, mr->length);
 	uintptr_t addr = p.first << mr->shift;
 	size_t len = p.n << mr->shift;
-	int ret = (dom->os->pin ? dom->os->pin : dom->os->populate)(dom->os_arg, addr,
-								    len, mr->writable);
+	int ret = count_pinned(mr, len);
 
+	if (ret)
+		return ret;
+	ret = (dom->os->pin ? dom->os->pin : dom->os->populate)(dom->os_arg, addr, len,
+								mr->writable);
 	if (!ret && dom->os->fickle)
 		mr->fickle = dom->os->fickle(dom->os_arg, addr, len);
 	return ret == -ENOMEM || !ret ? ret : -EFAULT;
@@ -109,6 +128,7 @@ static void mr_free(struct odp_mr *mr)
 {
 	struct odp_demand *d = mr->demand;
 
+	atomic_fetch_sub(&mr->dom->pinned, mr->pinned);
 	if (d) {
 		pt_fini(&d->pt);
 		free(d->rule);

@@ -1,12 +1,16 @@
 /*
  * Description: a program gets as many channels and devices as its limit of descriptors promises,
- * whatever the library keeps open for itself, and finds the limit as it set it.
+ * whatever the library keeps open for itself, and finds the limit as it set it. Memory that is
+ * pinned is bounded if that is asked for, as the kernel does it.
  */
-#include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,6 +234,184 @@ START_TEST(a_limit_raised_at_run_time)
 }
 END_TEST
 
+/* --- pinned memory ---------------------------------------------------------------- */
+
+#define PAGES 16
+#define BOUND ((size_t)PAGES * LAB_PAGE)
+
+static void set_memlock(rlim_t soft)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	limit.rlim_cur = soft;
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+/* False: the process did not have it */
+static bool drop_ipc_lock(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+	bool had;
+
+	ck_assert_int_eq(syscall(SYS_capget, &h, d), 0);
+	had = d[0].effective >> CAP_IPC_LOCK & 1;
+	d[0].effective &= ~(1u << CAP_IPC_LOCK);
+	ck_assert_int_eq(syscall(SYS_capset, &h, d), 0);
+	return had;
+}
+
+/* A device whose bound, if it has one, is BOUND */
+static char *begin(struct lab *l, const char *how)
+{
+	if (how)
+		setenv("URXE_MEMLOCK", how, 1);
+	else
+		unsetenv("URXE_MEMLOCK");
+	set_memlock(BOUND);
+	lab_open(l);
+	return lab_map(4 * PAGES);
+}
+
+static int refused(struct lab *l, void *p, size_t len, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(l->pd, p, len, access);
+
+	if (!mr)
+		return errno;
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	return 0;
+}
+
+START_TEST(pinned_memory_has_no_bound_unless_asked_for)
+{
+	static const char *const how[] = {NULL, "no"};
+	struct lab l;
+	char *p;
+
+	drop_ipc_lock();
+	p = begin(&l, how[_i]);
+	ck_assert_int_eq(refused(&l, p, 4 * BOUND, LAB_ACCESS), 0);
+	lab_close(&l);
+}
+END_TEST
+
+/* @_i: by RLIMIT_MEMLOCK, by a size */
+START_TEST(pinned_memory_has_a_bound)
+{
+	static const char *const how[] = {"yes", "64k"};
+	struct ibv_mr *mr, *half[2];
+	struct lab l;
+	char *p;
+
+	drop_ipc_lock();
+	p = begin(&l, how[_i]);
+	ck_assert_int_eq(refused(&l, p, BOUND + 1, LAB_ACCESS), ENOMEM);
+	mr = lab_reg(&l, p, BOUND, LAB_ACCESS);
+	ck_assert_int_eq(refused(&l, p, 1, 0), ENOMEM);
+	/* what is on demand is not pinned */
+	ck_assert_int_eq(refused(&l, p, 4 * BOUND, LAB_ODP), 0);
+	ck_assert_int_eq(refused(&l, NULL, SIZE_MAX, LAB_ODP), 0);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	/* the same pages count each time */
+	for (int i = 0; i < 2; i++)
+		half[i] = lab_reg(&l, p, BOUND / 2, LAB_ACCESS);
+	ck_assert_int_eq(refused(&l, p, BOUND / 2, LAB_ACCESS), ENOMEM);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(ibv_dereg_mr(half[i]), 0);
+	/* two bytes in two pages are two pages */
+	mr = lab_reg(&l, p, BOUND - LAB_PAGE, LAB_ACCESS);
+	ck_assert_int_eq(refused(&l, p + LAB_PAGE - 1, 2, LAB_ACCESS), ENOMEM);
+	ck_assert_int_eq(refused(&l, p + LAB_PAGE - 1, 1, LAB_ACCESS), 0);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	/* a registration that fails gives back */
+	ck_assert_int_eq(munmap(p + LAB_PAGE, LAB_PAGE), 0);
+	ck_assert_int_eq(refused(&l, p, BOUND, LAB_ACCESS), EFAULT);
+	ck_assert_int_eq(refused(&l, p + 2 * LAB_PAGE, BOUND, LAB_ACCESS), 0);
+	lab_close(&l);
+}
+END_TEST
+
+START_TEST(what_is_registered_anew_counts_beside_the_old)
+{
+	struct ibv_mr *mr;
+	struct lab l;
+	char *p;
+
+	p = begin(&l, "64k");
+	mr = lab_reg(&l, p, BOUND, LAB_ACCESS);
+	ck_assert_int_ne(
+	    ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p + BOUND, BOUND, 0),
+	    0);
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	mr = lab_reg(&l, p, BOUND / 2, LAB_ACCESS);
+	ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				      p + BOUND, BOUND / 2, 0),
+			 0);
+	ck_assert_int_eq(refused(&l, p, BOUND / 2, LAB_ACCESS), 0);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	ck_assert_int_eq(refused(&l, p, BOUND, LAB_ACCESS), 0);
+	lab_close(&l);
+}
+END_TEST
+
+START_TEST(a_limit_of_pinned_memory_raised_at_run_time)
+{
+	struct lab l;
+	char *p;
+
+	drop_ipc_lock();
+	p = begin(&l, "yes");
+	set_memlock(BOUND / 2);
+	ck_assert_int_eq(refused(&l, p, BOUND, LAB_ACCESS), ENOMEM);
+	set_memlock(BOUND);
+	ck_assert_int_eq(refused(&l, p, BOUND, LAB_ACCESS), 0);
+	lab_close(&l);
+}
+END_TEST
+
+START_TEST(a_child_of_fork_begins_with_nothing_pinned)
+{
+	struct ibv_mr *mr;
+	struct lab l, own;
+	int status;
+	char *p;
+
+	drop_ipc_lock();
+	p = begin(&l, "yes");
+	mr = lab_reg(&l, p, BOUND, LAB_ACCESS);
+	if (!fork()) {
+		lab_open(&own);
+		_exit(refused(&own, p, BOUND, LAB_ACCESS) == 0 &&
+			      refused(&own, p, BOUND + 1, LAB_ACCESS) == ENOMEM
+			  ? 0
+			  : 1);
+	}
+	ck_assert_int_gt(wait(&status), 0);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	lab_close(&l);
+}
+END_TEST
+
+/* CAP_IPC_LOCK frees of the limit, not of a size. */
+START_TEST(who_may_lock_all_has_no_limit)
+{
+	struct stat ns;
+	struct lab l;
+	char *p = begin(&l, _i ? "64k" : "yes");
+	bool may;
+
+	ck_assert_int_eq(stat("/proc/self/ns/user", &ns), 0);
+	may = refused(&l, p, 4 * BOUND, LAB_ACCESS) == 0;
+	/* in a user namespace of its own even root may not */
+	ck_assert_int_eq(may, !_i && drop_ipc_lock() && ns.st_ino == 0xeffffffd);
+	lab_close(&l);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("limits");
@@ -241,6 +423,14 @@ int main(void)
 	tcase_add_test(tc, a_child_has_the_limit_and_nothing_else);
 	tcase_add_test(tc, closing_everything_leaves_the_library_its_own);
 	tcase_add_test(tc, a_limit_raised_at_run_time);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("pinned");
+	tcase_add_loop_test(tc, pinned_memory_has_no_bound_unless_asked_for, 0, 2);
+	tcase_add_loop_test(tc, pinned_memory_has_a_bound, 0, 2);
+	tcase_add_test(tc, what_is_registered_anew_counts_beside_the_old);
+	tcase_add_test(tc, a_limit_of_pinned_memory_raised_at_run_time);
+	tcase_add_test(tc, a_child_of_fork_begins_with_nothing_pinned);
+	tcase_add_loop_test(tc, who_may_lock_all_has_no_limit, 0, 2);
 	suite_add_tcase(s, tc);
 	return lab_main(s);
 }

@@ -519,14 +519,17 @@ static bool format_max_pages(const struct options *o, char *buf, size_t len)
 	return o->odp.max_pages;
 }
 
+#define SIZE_LARGEST	   (1ull << 63)
 #define TRACE_SIZE_DEFAULT (64ull << 20)
 #define TRACE_SIZE_MIN	   (64ull << 10)
 #define TRACE_SIZE_MAX	   (16ull << 30)
 
-static int parse_trace_size(struct options *o, const char *v, char *err, size_t errlen)
+/* Bytes, in any case not above 2^63 */
+static int take_size(const char *v, uint64_t *out, char *err, size_t errlen)
 {
 	static const char units[] = "kmg";
 	const char *end, *unit;
+	unsigned int shift = 0;
 	uint64_t n;
 
 	if (!take_number(v, &n, &end))
@@ -535,7 +538,20 @@ static int parse_trace_size(struct options *o, const char *v, char *err, size_t 
 	if (*end && (!unit || end[1]))
 		return bad(err, errlen, "'%.64s' is not a size like 64m (k, m, g)", v);
 	if (unit)
-		n = n > TRACE_SIZE_MAX ? n : n << 10 * (unit - units + 1);
+		shift = 10 * (unsigned int)(unit - units + 1);
+	if (n > SIZE_LARGEST >> shift)
+		return bad(err, errlen, "'%.64s' is too large", v);
+	*out = n << shift;
+	return 0;
+}
+
+static int parse_trace_size(struct options *o, const char *v, char *err, size_t errlen)
+{
+	uint64_t n;
+	int ret = take_size(v, &n, err, errlen);
+
+	if (ret)
+		return ret;
 	if (n < TRACE_SIZE_MIN || n > TRACE_SIZE_MAX)
 		return bad(err, errlen, "'%.64s' is not between 64k and 16g", v);
 	o->trace_size = n;
@@ -546,6 +562,31 @@ static bool format_trace_size(const struct options *o, char *buf, size_t len)
 {
 	snprintf(buf, len, "%" PRIu64, o->trace_size);
 	return o->trace_size != TRACE_SIZE_DEFAULT;
+}
+
+static int parse_memlock(struct options *o, const char *v, char *err, size_t errlen)
+{
+	uint64_t n = 0;
+
+	if (!strcmp(v, "no") || !strcmp(v, "yes")) {
+		o->odp.memlock = *v == 'y' ? ODP_MEMLOCK_KERNEL : ODP_MEMLOCK_NONE;
+		return 0;
+	}
+	if (take_size(v, &n, err, errlen))
+		return bad(err, errlen, "'%.64s' is neither yes, no nor a size like 64k",
+			   v);
+	o->odp.memlock = ODP_MEMLOCK_BYTES;
+	o->odp.memlock_bytes = n;
+	return 0;
+}
+
+static bool format_memlock(const struct options *o, char *buf, size_t len)
+{
+	if (o->odp.memlock == ODP_MEMLOCK_BYTES)
+		snprintf(buf, len, "%" PRIu64, o->odp.memlock_bytes);
+	else
+		snprintf(buf, len, "yes");
+	return o->odp.memlock != ODP_MEMLOCK_NONE;
 }
 
 static int parse_yes_no(bool *out, const char *v, char *err, size_t errlen)
@@ -657,6 +698,12 @@ static const struct row rows[] = {
       "faults at chosen accesses; see urxe(1)"},
      parse_script,
      format_script},
+    {{"memlock", "URXE_MEMLOCK", "yes|no|SIZE", "yes", false,
+      "bound memory that is registered without on-demand paging: by\n"
+      "RLIMIT_MEMLOCK (ulimit -l), as the kernel does for who may not\n"
+      "lock more; or by SIZE, for everybody. Default: no bound"},
+     parse_memlock,
+     format_memlock},
     {{"impair", "URXE_IMPAIR", "NAME=VALUE,...", NULL, false,
       "a bad network: loss=1%,dup=1%,reorder=1%,corrupt=1%,\n"
       "delay=50us,jitter=10us,rate=1gbit,seed=7; with the prefix tx.\n"

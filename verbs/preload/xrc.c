@@ -52,8 +52,7 @@ static int command(struct ibv_context *context, uint32_t number, const void *req
 		return -EOPNOTSUPP;
 	engine_enter(ctx->engine);
 	ret = uverbs_invoke(&c, number);
-	engine_progress(ctx->engine, c.work);
-	engine_leave(ctx->engine);
+	uverbs_leave(ctx, c.work);
 	vfile_put(&ctx->vf);
 	return ret;
 }
