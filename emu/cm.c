@@ -43,6 +43,7 @@
 #include <string.h>
 
 #include "emu/cm_internal.h"
+#include "net/rocev2.h"
 #include "emu/hca.h"
 
 #define MS 1000000u /* ns */
@@ -164,9 +165,16 @@ void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state)
 
 /* --- sending ---------------------------------------------------------------------- */
 
+/* A full transmit path loses the message; repetition is the protocol's business. */
+static void send_mad(const struct emu_cm_port *port, const struct net_path *path,
+		     const uint8_t mad[CM_MAD_LEN])
+{
+	emu_hca_gsi_tx(port->hca, path, ROCE_QPN_GSI, mad, CM_MAD_LEN);
+}
+
 void cm_send_again(struct emu_cm_conn *c)
 {
-	c->cm->ops->tx(c->cm->arg, c->port.dev, &c->path, c->mad);
+	send_mad(&c->port, &c->path, c->mad);
 }
 
 static void send_msg(struct emu_cm_conn *c, struct cm_msg *m)
@@ -186,12 +194,11 @@ void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m)
 	m->remote_id = c->remote_id;
 	m->tid = c->tid;
 	cm_mad_build(mad, m);
-	c->cm->ops->tx(c->cm->arg, c->port.dev, &c->path, mad);
+	send_mad(&c->port, &c->path, mad);
 }
 
-void cm_send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
-		       const struct net_path *path, const struct cm_msg *to,
-		       struct cm_msg *m)
+void cm_send_stateless(const struct emu_cm_port *port, const struct net_path *path,
+		       const struct cm_msg *to, struct cm_msg *m)
 {
 	struct net_path back = {
 	    .src = path->dst, .dst = path->src, .tclass = path->tclass};
@@ -203,7 +210,7 @@ void cm_send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
 	if (to->attr == CM_SIDR_REQ)
 		m->local_id = to->local_id; /* the request ID */
 	cm_mad_build(mad, m);
-	cm->ops->tx(cm->arg, port->dev, &back, mad);
+	send_mad(port, &back, mad);
 }
 
 /* Begin to repeat c->mad until there is an answer. */

@@ -3,7 +3,8 @@
  * machine.
  *
  * Like the HCA (emu/hca.h) it has no I/O, threads, clock or locks: it gets messages,
- * calls and the time, and gives messages, events and the next deadline. It knows service
+ * calls and the time, and gives events and the next deadline; its messages leave by QP1 of the
+ * HCA. It knows service
  * IDs, not ports or sockets: what a request means and who listens is its owner's matter
  * (verbs/ucma).
  */
@@ -19,6 +20,7 @@
 
 struct emu_cm;
 struct emu_cm_conn;
+struct emu_hca;
 
 #define EMU_CM_NO_DEADLINE UINT64_MAX
 
@@ -60,11 +62,13 @@ enum emu_cm_state {
 
 /*
  * struct emu_cm_port - the device that messages go through
- * @dev:	the owner's; comes back in @tx
+ * @hca:	whose QP1 sends them; what it cannot send is lost, as on a network
+ * @dev:	the owner's; comes back in @request
  * @guid_be:	node GUID
  * @ack_delay:	local CA ACK delay, 4.096 us * 2^n
  */
 struct emu_cm_port {
+	struct emu_hca *hca;
 	void *dev;
 	uint64_t guid_be;
 	uint8_t ack_delay;
@@ -87,7 +91,6 @@ enum emu_cm_event_type {
 /*
  * struct emu_cm_ops - what it asks of its surroundings. They may call back into the
  * connection, but must not release it.
- * @tx:		send; what cannot be sent is lost, as on a network
  * @request:	a REQ or SIDR_REQ arrived and has a connection; 0 when it was taken (and
  *		emu_cm_set_cookie() called), -ENOENT nobody listens, -ENOMEM not now
  * (nothing is answered, the peer tries again), else refused as by the consumer
@@ -96,8 +99,6 @@ enum emu_cm_event_type {
  *		connection ends
  */
 struct emu_cm_ops {
-	void (*tx)(void *arg, void *dev, const struct net_path *path,
-		   const uint8_t mad[CM_MAD_LEN]);
 	int (*request)(void *arg, void *dev, struct emu_cm_conn *conn,
 		       const struct cm_msg *msg, const struct net_path *path);
 	void (*event)(void *arg, void *cookie, enum emu_cm_event_type type,

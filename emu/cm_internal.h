@@ -19,9 +19,8 @@ void cm_send_again(struct emu_cm_conn *c);
 /* An answer that does not become the message to be repeated */
 void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m);
 /* Answer @to without a connection; @m has attr and body. */
-void cm_send_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
-		       const struct net_path *path, const struct cm_msg *to,
-		       struct cm_msg *m);
+void cm_send_stateless(const struct emu_cm_port *port, const struct net_path *path,
+		       const struct cm_msg *to, struct cm_msg *m);
 void cm_emit(struct emu_cm_conn *c, enum emu_cm_event_type type, const struct cm_msg *m);
 /* Nothing more comes from the protocol. Frees it if nobody owns it. */
 void cm_become_idle(struct emu_cm_conn *c);

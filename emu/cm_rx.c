@@ -11,14 +11,13 @@
 
 /* --- REQ -------------------------------------------------------------------------- */
 
-static void refuse_stateless(struct emu_cm *cm, const struct emu_cm_port *port,
-			     const struct net_path *path, const struct cm_msg *to,
-			     enum cm_rej_reason reason)
+static void refuse_stateless(const struct emu_cm_port *port, const struct net_path *path,
+			     const struct cm_msg *to, enum cm_rej_reason reason)
 {
 	struct cm_msg m = {.attr = CM_REJ, .rej = {.reason = reason}};
 
 	m.rej.answered = to->attr == CM_REP ? CM_ANSWERED_REP : CM_ANSWERED_REQ;
-	cm_send_stateless(cm, port, path, to, &m);
+	cm_send_stateless(port, path, to, &m);
 }
 
 static void send_mra(struct emu_cm_conn *c, enum cm_answered what)
@@ -128,12 +127,12 @@ static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
 		return;
 	}
 	if (!qp_type_of(m->req.transport, &type)) {
-		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_TRANSPORT_TYPE);
+		refuse_stateless(port, path, m, CM_REJ_INVALID_TRANSPORT_TYPE);
 		return;
 	}
 	c = find_stale(cm, m);
 	if (c) {
-		refuse_stateless(cm, port, path, m, CM_REJ_STALE_CONN);
+		refuse_stateless(port, path, m, CM_REJ_STALE_CONN);
 		cm_send_dreq(c, c->max_retries + 1u);
 		return;
 	}
@@ -149,7 +148,7 @@ static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	} else if (ret == -ENOMEM) {
 		cm_conn_free(c);
 	} else if (ret == -ENOENT) {
-		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_SERVICE_ID);
+		refuse_stateless(port, path, m, CM_REJ_INVALID_SERVICE_ID);
 		cm_conn_free(c);
 	} else {
 		emu_cm_reject(c, CM_REJ_CONSUMER, NULL, 0);
@@ -395,9 +394,9 @@ static void rx_unknown(struct emu_cm *cm, const struct emu_cm_port *port,
 	struct cm_msg drep = {.attr = CM_DREP};
 
 	if (m->attr == CM_DREQ)
-		cm_send_stateless(cm, port, path, m, &drep);
+		cm_send_stateless(port, path, m, &drep);
 	else if (m->attr == CM_REP && emu_cm_slot_of(m->remote_id) == cm->slot)
-		refuse_stateless(cm, port, path, m, CM_REJ_INVALID_COMM_ID);
+		refuse_stateless(port, path, m, CM_REJ_INVALID_COMM_ID);
 }
 
 static void rx_conn(struct emu_cm *cm, const struct emu_cm_port *port,

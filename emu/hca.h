@@ -66,7 +66,7 @@ struct emu_ring_info {
  * @ring_free:	its end
  * @comp_event:	an armed CQ got a completion; @cookie is the CQ's. Called once per arming
  * @async_event: @cookie of the QP, CQ or SRQ; NULL for port events
- * @gsi_rx:	a UD packet for QP1: @mad is the 256-byte MAD behind the DETH
+ * @gsi_rx:	a UD packet for QP1 that has its Q_Key: @mad is the 256-byte MAD behind the DETH
  * @mcast:	the first QP joined, or the last one left, @group; 0 or -errno
  * @trace:	one line worth showing to the user (already free of newlines); may be NULL
  */
@@ -80,8 +80,8 @@ struct emu_ops {
 			  uint64_t offset);
 	void (*comp_event)(void *arg, void *cookie);
 	void (*async_event)(void *arg, enum ibv_event_type type, void *cookie);
-	void (*gsi_rx)(void *arg, const struct net_path *path, uint32_t sqpn,
-		       uint32_t qkey, const uint8_t *mad, uint32_t len);
+	void (*gsi_rx)(void *arg, const struct net_path *path, const uint8_t *mad,
+		       uint32_t len);
 	int (*mcast)(void *arg, const struct net_ip *group, bool join);
 	void (*trace)(void *arg, const char *line);
 };

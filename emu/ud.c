@@ -180,5 +180,5 @@ void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_
 	}
 	emu_record_mad(hca, &pkt->path->src, payload, false);
 	if (hca->ops->gsi_rx)
-		hca->ops->gsi_rx(hca->arg, pkt->path, h->sqpn, h->qkey, payload, len);
+		hca->ops->gsi_rx(hca->arg, pkt->path, payload, len);
 }

@@ -58,7 +58,7 @@ static struct cm_msg sample_req(void)
 	return m;
 }
 
-START_TEST(req_bytes)
+START_TEST(each_field_of_a_req_has_its_place)
 {
 	struct cm_msg m = sample_req();
 	uint8_t mad[CM_MAD_LEN];
@@ -92,7 +92,7 @@ START_TEST(req_bytes)
 }
 END_TEST
 
-START_TEST(req_round_trip)
+START_TEST(a_req_is_read_as_it_was_written)
 {
 	struct cm_msg m = sample_req(), out;
 	uint8_t mad[CM_MAD_LEN], again[CM_MAD_LEN];
@@ -124,7 +124,7 @@ START_TEST(xrc_is_extended_transport_1)
 }
 END_TEST
 
-START_TEST(rep_bytes)
+START_TEST(each_field_of_a_rep_has_its_place)
 {
 	struct cm_msg m = {.attr = CM_REP,
 			   .local_id = 1,
@@ -191,7 +191,7 @@ START_TEST(rep_bytes)
 }
 END_TEST
 
-START_TEST(rej_bytes)
+START_TEST(each_field_of_a_rej_has_its_place)
 {
 	struct cm_msg m = {.attr = CM_REJ,
 			   .local_id = 1,
@@ -217,7 +217,7 @@ START_TEST(rej_bytes)
 }
 END_TEST
 
-START_TEST(small_messages)
+START_TEST(small_messages_are_read_as_they_were_written)
 {
 	static const struct cm_msg msgs[] = {
 	    {.attr = CM_MRA,
@@ -250,7 +250,7 @@ START_TEST(small_messages)
 }
 END_TEST
 
-START_TEST(malformed)
+START_TEST(malformed_messages_are_refused)
 {
 	struct cm_msg m = sample_req(), out;
 	uint8_t mad[CM_MAD_LEN];
@@ -271,7 +271,7 @@ START_TEST(malformed)
 }
 END_TEST
 
-START_TEST(ip_header)
+START_TEST(the_ip_header_is_read_as_it_was_written)
 {
 	struct cm_ip_hdr h = {.version = 4, .port = 0x1234, .src = ip_a, .dst = ip_b},
 			 out;
@@ -298,14 +298,14 @@ int main(void)
 	Suite *s = suite_create("cm_mad");
 	TCase *t = tcase_create("codec");
 
-	tcase_add_test(t, req_bytes);
-	tcase_add_test(t, req_round_trip);
+	tcase_add_test(t, each_field_of_a_req_has_its_place);
+	tcase_add_test(t, a_req_is_read_as_it_was_written);
 	tcase_add_test(t, xrc_is_extended_transport_1);
-	tcase_add_test(t, rep_bytes);
-	tcase_add_test(t, rej_bytes);
-	tcase_add_test(t, small_messages);
-	tcase_add_test(t, malformed);
-	tcase_add_test(t, ip_header);
+	tcase_add_test(t, each_field_of_a_rep_has_its_place);
+	tcase_add_test(t, each_field_of_a_rej_has_its_place);
+	tcase_add_test(t, small_messages_are_read_as_they_were_written);
+	tcase_add_test(t, malformed_messages_are_refused);
+	tcase_add_test(t, the_ip_header_is_read_as_it_was_written);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }

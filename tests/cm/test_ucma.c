@@ -94,7 +94,7 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-START_TEST(is_a_character_device)
+START_TEST(it_is_a_character_device)
 {
 	int fd = open_channel();
 	struct stat st;
@@ -106,7 +106,7 @@ START_TEST(is_a_character_device)
 }
 END_TEST
 
-START_TEST(malformed_headers)
+START_TEST(malformed_headers_are_refused)
 {
 	int fd = open_channel();
 	struct rdma_ucm_cmd_hdr hdr = {
@@ -129,7 +129,7 @@ START_TEST(malformed_headers)
 END_TEST
 
 /* Each command with each length that is too short, and with an answer that has no room */
-START_TEST(short_commands)
+START_TEST(short_commands_are_refused)
 {
 	int fd = open_channel();
 	uint8_t zero[512] = {0};
@@ -157,7 +157,7 @@ START_TEST(short_commands)
 }
 END_TEST
 
-START_TEST(bad_pointers)
+START_TEST(bad_pointers_are_refused)
 {
 	int fd = open_channel();
 	struct rdma_ucm_create_id create = {
@@ -197,7 +197,7 @@ START_TEST(bad_pointers)
 }
 END_TEST
 
-START_TEST(foreign_identifiers)
+START_TEST(identifiers_of_other_channels_are_refused)
 {
 	int a = open_channel(), b = open_channel();
 	struct rdma_ucm_listen listen = {.backlog = 1};
@@ -242,7 +242,7 @@ START_TEST(foreign_identifiers)
 }
 END_TEST
 
-START_TEST(events_and_readiness)
+START_TEST(a_channel_is_readable_while_it_has_events)
 {
 	int fd = open_channel();
 	struct rdma_ucm_event_resp ev;
@@ -318,7 +318,7 @@ static void make_plausible(uint8_t *p, size_t len, uint8_t *room)
 		memcpy(p + at, &sin, sizeof(sin));
 }
 
-START_TEST(random_commands)
+START_TEST(random_commands_do_no_harm)
 {
 	int fd[2] = {open_channel(), open_channel()};
 	uint8_t in[700], room[1024];
@@ -358,14 +358,14 @@ int main(void)
 	if (access(DEVICE, F_OK))
 		return 77;
 	tcase_set_timeout(t, 60);
-	tcase_add_test(t, is_a_character_device);
-	tcase_add_test(t, malformed_headers);
-	tcase_add_test(t, short_commands);
-	tcase_add_test(t, bad_pointers);
-	tcase_add_test(t, foreign_identifiers);
-	tcase_add_test(t, events_and_readiness);
+	tcase_add_test(t, it_is_a_character_device);
+	tcase_add_test(t, malformed_headers_are_refused);
+	tcase_add_test(t, short_commands_are_refused);
+	tcase_add_test(t, bad_pointers_are_refused);
+	tcase_add_test(t, identifiers_of_other_channels_are_refused);
+	tcase_add_test(t, a_channel_is_readable_while_it_has_events);
 	tcase_add_test(t, closing_takes_all);
-	tcase_add_test(t, random_commands);
+	tcase_add_test(t, random_commands_do_no_harm);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }

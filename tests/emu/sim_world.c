@@ -467,8 +467,8 @@ static void op_async_event(void *arg, enum ibv_event_type type, void *cookie)
 	sim_model_event(arg, type, cookie);
 }
 
-static void op_gsi_rx(void *arg, const struct net_path *path, uint32_t sqpn,
-		      uint32_t qkey, const uint8_t *mad, uint32_t len)
+static void op_gsi_rx(void *arg, const struct net_path *path, const uint8_t *mad,
+		      uint32_t len)
 {
 	struct sim_host *h = arg;
 

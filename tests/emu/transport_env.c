@@ -241,8 +241,8 @@ static void async_event(void *arg, enum ibv_event_type type, void *cookie)
 	s->event[s->events++] = type;
 }
 
-static void gsi_rx(void *arg, const struct net_path *path, uint32_t sqpn, uint32_t qkey,
-		   const uint8_t *mad, uint32_t len)
+static void gsi_rx(void *arg, const struct net_path *path, const uint8_t *mad,
+		   uint32_t len)
 {
 	struct side *s = arg;
 

@@ -123,7 +123,7 @@ void engine_del_port_sink(struct engine *e, struct engine_port_sink *s);
  */
 struct engine_cm_ops {
 	void (*mad)(void *arg, struct engine_device *dev, const struct net_path *path,
-		    uint32_t sqpn, uint32_t qkey, const uint8_t *mad, uint32_t len);
+		    const uint8_t *mad, uint32_t len);
 	uint64_t (*run)(void *arg, uint64_t now);
 	void (*abandon)(void *arg);
 };

@@ -76,13 +76,13 @@ static void ops_async_event(void *arg, enum ibv_event_type type, void *cookie)
 	}
 }
 
-static void ops_gsi_rx(void *arg, const struct net_path *path, uint32_t sqpn,
-		       uint32_t qkey, const uint8_t *mad, uint32_t len)
+static void ops_gsi_rx(void *arg, const struct net_path *path, const uint8_t *mad,
+		       uint32_t len)
 {
 	struct engine_device *d = arg;
 
 	if (d->engine->cm)
-		d->engine->cm->mad(d->engine->cm_arg, d, path, sqpn, qkey, mad, len);
+		d->engine->cm->mad(d->engine->cm_arg, d, path, mad, len);
 }
 
 static int ops_mcast(void *arg, const struct net_ip *group, bool join)

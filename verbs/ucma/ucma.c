@@ -60,13 +60,6 @@ struct ucma_file *ucma_file_get(int fd)
 
 /* --- the process's connection manager --------------------------------------------- */
 
-static void on_mad(void *arg, struct engine_device *dev, const struct net_path *path,
-		   uint32_t sqpn, uint32_t qkey, const uint8_t *mad, uint32_t len)
-{
-	if (qkey == ROCE_QKEY_GSI)
-		ucma_mad(arg, dev, path, mad, len);
-}
-
 static uint64_t on_run(void *arg, uint64_t now)
 {
 	struct ucma *u = arg;
@@ -78,13 +71,8 @@ static uint64_t on_run(void *arg, uint64_t now)
 	return watch < next ? watch : next;
 }
 
-static void on_fork(void *arg)
-{
-	ucma_watch_abandon(arg);
-}
-
 static const struct engine_cm_ops engine_ops = {
-    .mad = on_mad, .run = on_run, .abandon = on_fork};
+    .mad = ucma_mad, .run = on_run, .abandon = ucma_watch_abandon};
 
 /* Lock held. NULL with the reason in @err */
 static struct ucma *ucma_start(struct engine *e, int *err)

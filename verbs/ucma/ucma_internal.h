@@ -278,8 +278,8 @@ int ucma_reject(struct ucma_id *id, uint8_t reason, const void *priv, uint8_t pr
 int ucma_disconnect(struct ucma_id *id);
 int ucma_notify(struct ucma_id *id, uint32_t event);
 int ucma_init_qp_attr(struct ucma_id *id, uint32_t state, struct ib_uverbs_qp_attr *resp);
-/* A message from QP1 */
-void ucma_mad(struct ucma *u, struct engine_device *dev, const struct net_path *path,
+/* A message from QP1 of @dev, to the struct ucma @arg: see struct engine_cm_ops */
+void ucma_mad(void *arg, struct engine_device *dev, const struct net_path *path,
 	      const uint8_t *mad, uint32_t len);
 
 /* --- ucma_port.c ------------------------------------------------------------------ */
@@ -310,8 +310,8 @@ int ucma_watch_init(struct ucma *u);
 void ucma_watch_changed(struct ucma *u, struct emu_cm_conn *conn);
 /* Look whether peers are alive; when to look again */
 uint64_t ucma_watch_run(struct ucma *u, uint64_t now);
-/* In the child of fork */
-void ucma_watch_abandon(struct ucma *u);
+/* In the child of fork, with the struct ucma @arg: see struct engine_cm_ops */
+void ucma_watch_abandon(void *arg);
 
 /* --- ucma_addr.c ------------------------------------------------------------------ */
 

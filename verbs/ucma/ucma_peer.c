@@ -16,7 +16,8 @@ static struct emu_cm_port port_of(const struct engine_device *dev)
 	struct ibv_device_attr_ex attr;
 
 	emu_query_device(dev->hca, &attr);
-	return (struct emu_cm_port){.dev = (void *)(uintptr_t)dev,
+	return (struct emu_cm_port){.hca = dev->hca,
+				    .dev = (void *)(uintptr_t)dev,
 				    .guid_be = attr.orig_attr.node_guid,
 				    .ack_delay = attr.orig_attr.local_ca_ack_delay};
 }
@@ -463,25 +464,18 @@ static void on_event(void *arg, void *cookie, enum emu_cm_event_type type,
 
 /* --- QP1 -------------------------------------------------------------------------- */
 
-/* A full transmit path loses the message; repetition is the protocol's business. */
-static void on_tx(void *arg, void *dev, const struct net_path *path, const uint8_t *mad)
-{
-	struct engine_device *d = dev;
-
-	emu_hca_gsi_tx(d->hca, path, 1, mad, CM_MAD_LEN);
-}
-
 static void on_changed(void *arg, struct emu_cm_conn *conn)
 {
 	ucma_watch_changed(arg, conn);
 }
 
 static const struct emu_cm_ops cm_ops = {
-    .tx = on_tx, .request = on_request, .event = on_event, .changed = on_changed};
+    .request = on_request, .event = on_event, .changed = on_changed};
 
-void ucma_mad(struct ucma *u, struct engine_device *dev, const struct net_path *path,
+void ucma_mad(void *arg, struct engine_device *dev, const struct net_path *path,
 	      const uint8_t *mad, uint32_t len)
 {
+	struct ucma *u = arg;
 	struct emu_cm_port port = port_of(dev);
 
 	emu_cm_set_time(u->cm, engine_now());

@@ -55,8 +55,10 @@ int ucma_watch_init(struct ucma *u)
 	return 0;
 }
 
-void ucma_watch_abandon(struct ucma *u)
+void ucma_watch_abandon(void *arg)
 {
+	struct ucma *u = arg;
+
 	if (u->will)
 		will_abandon(u->will);
 }
