@@ -281,12 +281,29 @@ static bool loss_is_news(const struct tr_req *req)
 	       req_cur_psn(req) != req->una;
 }
 
+/*
+ * A responder in hardware would have answered. That ours has not run is no loss, so nothing
+ * is sent again and no retry used up; it may be stopped for as long as somebody wants.
+ */
+static bool peer_has_not_run(const struct tr_qp *t)
+{
+	const struct emu_hca *hca = t->qp->hca;
+
+	return hca->ops->unread &&
+	       hca->ops->unread(hca->arg, &t->qp->path, t->qp->attr.dest_qp_num,
+				t->req.armed);
+}
+
 void comp_timeout(struct tr_timer *timer)
 {
 	struct tr_qp *t = of_ack_timer(timer);
 
 	if (t->req.state == REQ_OFF || t->req.una == t->req.max_psn)
 		return;
+	if (peer_has_not_run(t)) {
+		req_arm_ack_timer(t);
+		return;
+	}
 	t->req.timeouts++;
 	t->req.recovering = false;
 	EMU_TRACE(t->qp->hca, timer, .qpn = t->qp->qpn, .psn = t->req.una,

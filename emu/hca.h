@@ -60,6 +60,8 @@ struct emu_ring_info {
  * @tx_get:	room for a packet of @len bytes (BTH to last pad byte); NULL: full, the core tries
  *		again in the next emu_hca_run()
  * @tx_put:	the packet is written
+ * @unread:	what was sent to @dqpn on @path since @since (ns) lies there unread, for all that is
+ *		known: its process lives and has not run. May be NULL
  * @qpn_lease:	a fresh range of QPNs; 0 or -EAGAIN
  * @ring_alloc:	zeroed memory, shared with the application, for a ring; @owner is that of the
  *		object's creation; NULL: out of memory
@@ -74,6 +76,8 @@ struct emu_ops {
 	uint8_t *(*tx_get)(void *arg, const struct net_path *path, uint32_t dqpn,
 			   uint32_t len);
 	void (*tx_put)(void *arg);
+	bool (*unread)(void *arg, const struct net_path *path, uint32_t dqpn,
+		       uint64_t since);
 	int (*qpn_lease)(void *arg, uint32_t *base, uint32_t *count);
 	void *(*ring_alloc)(void *arg, void *owner, size_t bytes, uint64_t *offset);
 	void (*ring_free)(void *arg, void *owner, void *ring, size_t bytes,

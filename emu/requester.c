@@ -163,19 +163,26 @@ void req_sqd(struct tr_qp *t)
  */
 #define ACK_TIMER_FLOOR 4000000u
 
+static uint64_t ack_interval(const struct tr_qp *t)
+{
+	uint64_t ns = 4096ull << (t->qp->attr.timeout & 31);
+
+	if (ns < ACK_TIMER_FLOOR)
+		return 4 * ns < ACK_TIMER_FLOOR ? 4 * ns : ACK_TIMER_FLOOR;
+	return ns;
+}
+
 void req_arm_ack_timer(struct tr_qp *t)
 {
 	struct tr_req *req = &t->req;
-	uint64_t ns;
 
 	if (!tr_reliable(t->qp) || !t->qp->attr.timeout || req->una == req->max_psn) {
 		tr_timer_stop(&req->ack_timer);
 		return;
 	}
-	ns = 4096ull << (t->qp->attr.timeout & 31);
-	if (ns < ACK_TIMER_FLOOR)
-		ns = 4 * ns < ACK_TIMER_FLOOR ? 4 * ns : ACK_TIMER_FLOOR;
-	tr_timer_start(&t->qp->hca->tr->timers, &req->ack_timer, t->qp->hca->now + ns);
+	req->armed = t->qp->hca->now;
+	tr_timer_start(&t->qp->hca->tr->timers, &req->ack_timer,
+		       req->armed + ack_interval(t));
 }
 
 void req_rewind(struct tr_qp *t)

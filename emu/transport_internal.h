@@ -171,6 +171,7 @@ struct tr_req {
 	bool primed;
 	uint32_t rnr_naks, timeouts; /* since the last progress, for the trace */
 	struct tr_timer ack_timer;
+	uint64_t armed; /* when @ack_timer was started last */
 	struct tr_timer wait_timer; /* REQ_RNR, REQ_MEM */
 	struct odp_waiter fault;    /* REQ_MEM */
 };

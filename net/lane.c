@@ -235,6 +235,11 @@ uint64_t lane_progress(const struct lane *l)
 	return atomic_load_explicit(&l->sh->tail, memory_order_acquire);
 }
 
+bool lane_unread(const struct lane *l)
+{
+	return lane_progress(l) != l->published;
+}
+
 /* Up to the start of the ring */
 static void skip(struct lane *l)
 {

@@ -73,6 +73,8 @@ uint32_t lane_pending(const struct lane *l);
  * lane_publish - let the consumer see what was committed. True: it sleeps, wake it.
  */
 bool lane_publish(struct lane *l);
+/* Has the consumer not read all that was published? */
+bool lane_unread(const struct lane *l);
 /* How far the consumer has read, in bytes since the lane was made */
 uint64_t lane_progress(const struct lane *l);
 

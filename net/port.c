@@ -471,6 +471,7 @@ int net_port_poll(struct net_port *p, int budget)
 	uint64_t forwarded = p->stats->rx_forwarded;
 
 	port_set_now(p);
+	table_look(p->table, p->now);
 	p->rx_count = 0;
 	if (p->lanes.rx)
 		budget -= port_lane_poll(p, budget);

@@ -172,6 +172,14 @@ int net_tx_flush(struct net_port *port);
 int net_port_poll(struct net_port *port, int budget);
 
 /*
+ * net_port_unread - what was sent to @qpn on @path lies there unread: its process is one of
+ * this host, lives, and has not looked for packets since @since (ns of CLOCK_MONOTONIC). False:
+ * it has, or nobody knows. Costs system calls.
+ */
+bool net_port_unread(struct net_port *port, const struct net_path *path, uint32_t qpn,
+		     uint64_t since);
+
+/*
  * net_port_wait_fds - descriptors that become readable when net_port_poll() would
  * find something; at most @max are written, the number that exist is returned.
  * @generation changes when the set does. Safe from any thread. (It is one epoll

@@ -252,6 +252,8 @@ void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port
 		   uint32_t len);
 /* Let the receivers see what was put. -EAGAIN: something found no room */
 int port_lane_flush(struct net_port *p);
+/* Has the process in @slot not read all that lies in the lanes to it? */
+bool port_lane_unread(const struct net_port *p, unsigned int slot);
 /* A datagram that begins with PORT_LANE_MAGIC */
 void port_lane_ctl(struct port_rx *rx, const uint8_t *data, uint32_t len);
 /* About @budget packets; how many */

@@ -310,6 +310,16 @@ struct port_lane_tx *port_lane_find(struct net_port *p, struct port_route *r,
 	return t->state == LANE_OPEN ? t : NULL;
 }
 
+bool port_lane_unread(const struct net_port *p, unsigned int slot)
+{
+	const struct port_lane_tx *t;
+
+	for (t = p->lanes.tx[slot]; t; t = t->next)
+		if (t->state == LANE_OPEN && lane_unread(t->lane))
+			return true;
+	return false;
+}
+
 /* No room. True: and nobody has read for long */
 static bool found_full(struct net_port *p, struct port_lane_tx *t)
 {

@@ -26,12 +26,13 @@
  * @port:	UDP port; 0 while the slot is being taken or given back
  * @generation:	of the lease: tells what its former holder left behind
  * @pid:	for people who look
+ * @looked:	when it looked for packets, in TABLE_LOOK_NS, modulo 2^32; 0: it does not tell
  */
 struct slot {
 	_Atomic uint32_t port;
 	_Atomic uint32_t generation;
 	_Atomic uint32_t pid;
-	uint32_t reserved;
+	_Atomic uint32_t looked;
 };
 
 /*
@@ -59,12 +60,14 @@ struct shared {
  * struct table
  * @fd:		its open file description holds the locks
  * @own:	slots of this process
+ * @look:	when this process looked last
  * @checked:	when a slot's lock was last looked at, and what was found
  */
 struct table {
 	int fd;
 	struct shared *sh;
 	unsigned int first;
+	uint64_t look;
 	bool own[TABLE_SLOTS];
 	bool live[TABLE_SLOTS];
 	uint64_t checked[TABLE_SLOTS];
@@ -178,6 +181,7 @@ static void take_slot(struct table *t, unsigned int slot, uint16_t port)
 	atomic_store(&s->port, 0);
 	atomic_fetch_add(&s->generation, 1);
 	atomic_store(&s->pid, (uint32_t)getpid());
+	atomic_store(&s->looked, 0);
 	atomic_store(&s->port, port);
 	t->own[slot] = true;
 	if (!t->first)
@@ -225,6 +229,34 @@ uint16_t table_port(struct table *t, unsigned int slot, uint64_t now)
 	port =
 	    (uint16_t)atomic_load_explicit(&t->sh->slot[slot].port, memory_order_acquire);
 	return port && is_live(t, slot, now) ? port : 0;
+}
+
+void table_look(struct table *t, uint64_t now)
+{
+	uint64_t tick = now / TABLE_LOOK_NS;
+	unsigned int slot;
+
+	if (tick == t->look)
+		return;
+	t->look = tick;
+	for (slot = t->first; slot && slot < TABLE_SLOTS; slot++)
+		if (t->own[slot])
+			/* odd, so that it is not 0 */
+			atomic_store_explicit(&t->sh->slot[slot].looked,
+					      (uint32_t)tick | 1, memory_order_relaxed);
+}
+
+uint64_t table_looked(const struct table *t, unsigned int slot, uint64_t now)
+{
+	uint32_t low = atomic_load_explicit(&t->sh->slot[slot % TABLE_SLOTS].looked,
+					    memory_order_relaxed);
+	uint64_t tick = now / TABLE_LOOK_NS;
+	uint32_t ago = (uint32_t)tick - low;
+
+	if (!low)
+		return UINT64_MAX;
+	/* its clock may be ahead by a tick */
+	return ago > INT32_MAX ? now : (tick - ago) * TABLE_LOOK_NS;
 }
 
 uint32_t table_generation(const struct table *t, unsigned int slot)

@@ -35,6 +35,7 @@ struct table;
 #define TABLE_SLOT_SHIFT 14
 #define TABLE_SLOT_QPNS	 (1 << TABLE_SLOT_SHIFT)
 #define TABLE_TRUST_NS	 100000000ull
+#define TABLE_LOOK_NS	 1000000ull
 
 /* table_open - map the file in @dir, made if it is not there. 0 or -errno */
 int table_open(const char *dir, struct table **out);
@@ -62,6 +63,17 @@ bool table_is_own(const struct table *t, unsigned int slot);
  * clock
  */
 uint16_t table_port(struct table *t, unsigned int slot, uint64_t now);
+
+/*
+ * table_look - this process looks for packets, at @now, ns of CLOCK_MONOTONIC; told to the
+ * others at most once in TABLE_LOOK_NS
+ */
+void table_look(struct table *t, uint64_t now);
+/*
+ * table_looked - when the process that holds @slot, below TABLE_SLOTS, did so last; UINT64_MAX
+ * if it does not tell
+ */
+uint64_t table_looked(const struct table *t, unsigned int slot, uint64_t now);
 
 /* table_generation - changes when @slot, below TABLE_SLOTS, is leased anew */
 uint32_t table_generation(const struct table *t, unsigned int slot);

@@ -224,6 +224,13 @@ static void *ring_alloc(void *arg, void *owner, size_t bytes, uint64_t *offset)
 	return calloc(1, bytes);
 }
 
+static bool unread(void *arg, const struct net_path *path, uint32_t dqpn, uint64_t since)
+{
+	env.asked++;
+	env.unread_since = since;
+	return env.asked <= env.unread;
+}
+
 static void ring_free(void *arg, void *owner, void *ring, size_t bytes, uint64_t offset)
 {
 	free(ring);
@@ -266,6 +273,7 @@ static void trace(void *arg, const char *line)
 static const struct emu_ops ops = {
     .tx_get = tx_get,
     .tx_put = tx_put,
+    .unread = unread,
     .qpn_lease = qpn_lease,
     .ring_alloc = ring_alloc,
     .ring_free = ring_free,

@@ -51,6 +51,8 @@ struct side {
  * @memory:	what an access of memory answers: 0, -EAGAIN (fill @acc), -EFAULT
  * @tx_room:	packets that the port takes before it is full, refilled by each round; 0:
  * no bound
+ * @unread:	how often what was sent lies unread at the peer, when the core asks; it did @asked
+ *		times, last for what was sent since @unread_since
  * @fold:	memory of an MR repeats itself after so many bytes; 0: it does not
  */
 struct env {
@@ -62,6 +64,8 @@ struct env {
 		      struct odp_access *acc);
 	uint32_t tx_room;
 	size_t fold;
+	unsigned int unread, asked;
+	uint64_t unread_since;
 };
 
 extern struct env env;

@@ -426,6 +426,34 @@ START_TEST(send_with_invalidate_of_a_bad_key)
 }
 END_TEST
 
+static unsigned int lost;
+
+static int lose_all_of_a(struct side *from, const struct roce_hdr *h, uint8_t *data,
+			 uint32_t len)
+{
+	lost += from == &env.a;
+	return from != &env.a;
+}
+
+/* A peer that does not run costs no retry, and nothing is sent again meanwhile. */
+START_TEST(timeouts_of_a_peer_that_does_not_run_do_not_count)
+{
+	lost = 0;
+	env_connect((struct env_qp){.sig_all = true, .retry_cnt = 2, .timeout = 14});
+	env.filter = lose_all_of_a;
+	env.unread = 100;
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 100});
+	env_run(99 * (4096ull << 14));
+	ck_assert_uint_ge(env.asked, 90);
+	ck_assert_uint_eq(lost, 1);
+	/* since it was asked before */
+	ck_assert_uint_ge(env.unread_since, env.now - 2 * (4096ull << 14));
+	env_run(10000 * MS);
+	ck_assert_uint_eq(lost, 1 + 2);
+	env_expect(env.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
 static bool fault_is_over;
 
 static int slow(const uint8_t *addr, size_t len, bool write, struct odp_access *acc)
@@ -583,6 +611,7 @@ int main(void)
 	tcase_add_loop_test(tc, refused_with_a_receive_request, 0, 6);
 	tcase_add_test(tc, reserved_opcode_of_uc_is_dropped);
 	tcase_add_test(tc, send_with_invalidate_of_a_bad_key);
+	tcase_add_test(tc, timeouts_of_a_peer_that_does_not_run_do_not_count);
 	tcase_add_loop_test(tc, more_reads_than_allowed, 0, 2);
 	tcase_add_test(tc, wrong_pkey_version_and_type);
 	tcase_add_test(tc, error_flushes_both_queues);

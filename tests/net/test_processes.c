@@ -286,6 +286,48 @@ START_TEST(packets_for_the_dead_go_nowhere)
 }
 END_TEST
 
+/* Does what was sent to the first child after @since lie there? */
+static bool lies_unread(struct h_node *me, uint64_t since)
+{
+	const struct net_path path = {.src = me->ip, .dst = me->ip};
+
+	return net_port_unread(me->port, &path, board->base[0], since);
+}
+
+START_TEST(what_lies_at_a_stopped_process_is_known)
+{
+	struct h_node me;
+	uint64_t sent;
+
+	h_open(&me, IP);
+	start(0, IP, receive_only);
+	wait_open(1);
+	h_send(&me, &me.ip, board->base[0], 1, 64);
+	net_tx_flush(me.port);
+	while (!board->echoed[0])
+		usleep(1000);
+	ck_assert(!lies_unread(&me, h_now() + 1000000000));
+	kill(child[0], SIGSTOP);
+	waitpid(child[0], NULL, WUNTRACED);
+	usleep(
+	    10000); /* it tells to the millisecond, and by a coarse clock, when it looked */
+	sent = h_now();
+	ck_assert(!lies_unread(&me, sent)); /* it does not run, but there is nothing */
+	h_send(&me, &me.ip, board->base[0], 2, 64);
+	net_tx_flush(me.port);
+	ck_assert(lies_unread(&me, sent));
+	ck_assert(!lies_unread(&me, sent - 1000000000)); /* it has looked since */
+	kill(child[0], SIGCONT);
+	h_until(&me, !lies_unread(&me, sent));
+	kill(child[0], SIGKILL);
+	waitpid(child[0], NULL, 0);
+	child[0] = 0;
+	usleep(150000); /* longer than liveness is believed */
+	ck_assert(!lies_unread(&me, sent));
+	h_close(&me);
+}
+END_TEST
+
 START_TEST(claims_end_with_sigkill)
 {
 	unsigned int slot;
@@ -360,6 +402,7 @@ int main(void)
 	tcase_add_test(t, local_traffic_does_not_need_the_switch);
 	tcase_add_test(t, the_port_goes_to_a_survivor_in_a_fifth_of_a_second);
 	tcase_add_test(t, packets_for_the_dead_go_nowhere);
+	tcase_add_test(t, what_lies_at_a_stopped_process_is_known);
 	tcase_add_test(t, claims_end_with_sigkill);
 	tcase_add_test(t, a_forked_child_lets_the_parent_be);
 	suite_add_tcase(s, t);

@@ -30,6 +30,14 @@ static void ops_tx_put(void *arg)
 	net_tx_put(d->engine->port);
 }
 
+static bool ops_unread(void *arg, const struct net_path *path, uint32_t dqpn,
+		       uint64_t since)
+{
+	struct engine_device *d = arg;
+
+	return net_port_unread(d->engine->port, path, dqpn, since);
+}
+
 static int ops_qpn_lease(void *arg, uint32_t *base, uint32_t *count)
 {
 	struct engine_device *d = arg;
@@ -100,6 +108,7 @@ static void ops_trace(void *arg, const char *line)
 const struct emu_ops engine_emu_ops = {
     .tx_get = ops_tx_get,
     .tx_put = ops_tx_put,
+    .unread = ops_unread,
     .qpn_lease = ops_qpn_lease,
     .ring_alloc = ops_ring_alloc,
     .ring_free = ops_ring_free,
