@@ -15,7 +15,10 @@ void export_json(struct trace_reader **t, int n, FILE *out);
 void export_perfetto(struct trace_reader **t, int n, FILE *out);
 /* draft-ietf-opsawg-pcapng: headers made from the records, reasons as comments */
 void export_pcapng(struct trace_reader **t, int n, FILE *out);
-/* The ladder and the summary; @errors: only what went wrong or cost time */
-void ladder_print(struct trace_reader **t, int n, bool errors, FILE *out);
+/*
+ * The ladder, what was found, and the summary; @errors: only what went wrong or cost time.
+ * 0 or -ENOMEM
+ */
+int ladder_print(struct trace_reader **t, int n, bool errors, FILE *out);
 
 #endif

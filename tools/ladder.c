@@ -6,11 +6,14 @@
  *
  *	   12.345 ms  A  QP 0x468000 --> SEND_ONLY PSN 5, 4 KiB --> QP 0x46c000
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/export.h"
+#include "tools/findings.h"
+#include "tools/timeline.h"
 #include "trace/reader.h"
 #include "trace/render.h"
 
@@ -28,64 +31,6 @@ struct sum {
 	uint64_t status[32];
 	uint64_t fault_ns, faults;
 };
-
-/* struct line - a record of trace number @from, at @time of the clock that all share */
-struct line {
-	struct trace_record r;
-	uint64_t time;
-	int from;
-};
-
-/* The time of a record on the clock that all hosts have; a simulator has one clock anyway */
-static uint64_t common_time(const struct trace_info *i, uint64_t time)
-{
-	return i->real ? time - i->mono + i->real : time;
-}
-
-/*
- * A file is in the order of writing, which is nearly that of time: who writes at the end of
- * a turn says when the turn began. So all records are sorted.
- */
-static int by_time(const void *a, const void *b)
-{
-	const struct line *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return x->r.number < y->r.number ? -1 : x->r.number > y->r.number;
-}
-
-/* All records of all traces in the order of time; NULL with *@count 0: no memory */
-static struct line *collect(struct trace_reader **t, int n, size_t *count)
-{
-	size_t room = 1024, used = 0;
-	struct line *l = malloc(room * sizeof(*l)), *more;
-
-	*count = 0;
-	for (int i = 0; l && i < n; i++) {
-		trace_rewind(t[i]);
-		while (trace_next(t[i], &l[used].r)) {
-			l[used].time = common_time(trace_info(t[i]), l[used].r.time);
-			l[used++].from = i;
-			if (used < room)
-				continue;
-			room *= 2;
-			more = realloc(l, room * sizeof(*l));
-			if (!more) {
-				free(l);
-				return NULL;
-			}
-			l = more;
-		}
-	}
-	if (!l)
-		return NULL;
-	qsort(l, used, sizeof(*l), by_time);
-	*count = used;
-	return l;
-}
 
 /* --- counting --------------------------------------------------------------------- */
 
@@ -216,24 +161,47 @@ static char letter_of(int i)
 	return i < 26 ? (char)('A' + i) : '+';
 }
 
-void ladder_print(struct trace_reader **t, int n, bool errors, FILE *out)
+/* What was found, as sentences */
+static void print_findings(FILE *out, struct findings *f, uint64_t first)
+{
+	size_t n;
+	const struct finding *x = findings_list(f, &n);
+
+	fputs("\nFindings\n", out);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "%13.6f ms %c %s\n",
+			x[i].time > first ? (double)(x[i].time - first) / 1e6 : 0.0,
+			x[i].level == FINDING_FAILED ? '*'
+			: x[i].level == FINDING_SLOW ? '.'
+						     : ' ',
+			x[i].text);
+}
+
+int ladder_print(struct trace_reader **t, int n, bool errors, FILE *out)
 {
 	struct sum *sum = calloc((size_t)n, sizeof(*sum));
-	struct line *l;
-	size_t count;
+	struct timeline *tl = timeline_open(t, n);
+	struct findings *f = findings_new(t, n);
+	bool ok = sum && tl && f;
+	uint64_t first = 0;
+	struct moment m;
 
-	l = collect(t, n, &count);
-	if (!sum || !l)
-		fputs("There is not enough memory for so many records.\n", out);
-	for (size_t i = 0; sum && i < count; i++) {
-		if (!errors || trace_kind(l[i].r.kind)->severity >= TRACE_NOTICE)
-			print_line(out, letter_of(l[i].from), l[i].time - l[0].time,
-				   &l[i].r);
-		add(&sum[l[i].from], &l[i].r);
+	while (ok && timeline_next(tl, &m)) {
+		if (!first)
+			first = m.time;
+		if (!errors || trace_kind(m.r.kind)->severity >= TRACE_NOTICE)
+			print_line(out, letter_of(m.from), m.time - first, &m.r);
+		add(&sum[m.from], &m.r);
+		findings_add(f, &m);
 	}
-	fputs("\nSummary (. costs time, ! is not normal, * is an error)\n", out);
-	for (int i = 0; sum && i < n; i++)
-		print_sum(out, letter_of(i), t[i], &sum[i]);
+	if (ok) {
+		print_findings(out, f, first);
+		fputs("\nSummary (. costs time, ! is not normal, * is an error)\n", out);
+		for (int i = 0; i < n; i++)
+			print_sum(out, letter_of(i), t[i], &sum[i]);
+	}
+	findings_free(f);
+	timeline_close(tl);
 	free(sum);
-	free(l);
+	return ok ? 0 : -ENOMEM;
 }

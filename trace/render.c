@@ -201,7 +201,7 @@ void trace_json_string(FILE *out, const char *s)
 
 		if (c == '"' || c == '\\')
 			fprintf(out, "\\%c", c);
-		else if (c < 0x20 || c >= 0x7f)
+		else if (c < 0x20 || c >= 0x7f || c == '<' || c == '>' || c == '&')
 			fprintf(out, "\\u%04x", c);
 		else
 			putc(c, out);
@@ -446,20 +446,27 @@ static void json_info(FILE *out, const struct trace_info *i)
 	json_counters(out, net_names, TRACE_N_NET, i->net);
 }
 
-int trace_json(struct trace_reader *t, FILE *out)
+void trace_json_about(const struct trace_reader *t, FILE *out)
 {
-	struct trace_record r;
-	bool first = true;
-
-	trace_rewind(t);
-	fprintf(out, "{\"format\":\"urxe-trace\",\"version\":%d,", TRACE_VERSION);
+	fprintf(out, "\"format\":\"urxe-trace\",\"version\":%d,", TRACE_VERSION);
 	json_info(out, trace_info(t));
 	fputs(",\n\"objects\":[", out);
 	for (size_t i = 0; i < trace_object_count(t); i++) {
 		fputs(i ? ",\n" : "\n", out);
 		json_object(out, trace_object(t, i));
 	}
-	fputs("],\n\"records\":[", out);
+	fputs("]", out);
+}
+
+int trace_json(struct trace_reader *t, FILE *out)
+{
+	struct trace_record r;
+	bool first = true;
+
+	trace_rewind(t);
+	fputs("{", out);
+	trace_json_about(t, out);
+	fputs(",\n\"records\":[", out);
 	for (; trace_next(t, &r); first = false) {
 		fputs(first ? "\n" : ",\n", out);
 		json_record(out, &r);

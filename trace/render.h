@@ -22,8 +22,10 @@ const char *trace_size_text(uint64_t bytes, char buf[32]);
 /* "1.2.3.4" or "fe80::1" */
 const char *trace_ip_text(const struct trace_ip *ip, char buf[64]);
 
-/* A JSON string (RFC 8259) with its quotes */
+/* A JSON string (RFC 8259) with its quotes, which may stand in a script of HTML */
 void trace_json_string(FILE *out, const char *s);
+/* The members of that value beside the records, without the braces around them */
+void trace_json_about(const struct trace_reader *t, FILE *out);
 /*
  * One JSON value: the whole of a reader, records and all: docs/trace.md has the format. The
  * reader is rewound first. -errno of the stream, or 0.

@@ -13,12 +13,12 @@ die() {
 
 # To build
 BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
-	libibverbs-dev libisal-dev liburing-dev libjson-c-dev libevent-dev uthash-dev"
+	libibverbs-dev libisal-dev liburing-dev libjson-c-dev libevent-dev uthash-dev zlib1g-dev"
 # To run programs: the distribution's own RDMA user space
 RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
-# To test; jq reads reports, tshark checks packets
+# To test; jq reads reports, tshark checks packets, chromium opens pages
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
-	tshark jq iproute2 util-linux procps
+	tshark jq iproute2 util-linux procps chromium
 	ucx-utils openmpi-bin python3-mpi4py libfabric-bin"
 # For the virtual machine of the interoperability suite, which is skipped without them
 INTEROP_PACKAGES="qemu-system-x86 busybox-static cpio kmod iproute2"

@@ -1,0 +1,308 @@
+/*
+ * timeline.c - see timeline.h.
+ *
+ * A file is in the order of writing, which is nearly that of time: who writes at the end of a
+ * turn says when the turn began. So of each trace some thousand records are kept in a heap, and
+ * the earliest of all heaps is next: memory does not grow with the traces.
+ *
+ * Owns the readers' places while it is used. Must not know: what records mean beyond packets.
+ */
+#include "tools/timeline.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define AHEAD	     4096	    /* records read ahead of each trace */
+#define MAX_SENT     65536	    /* packets remembered for each pair of hosts */
+#define SAME_HOST_NS 10000000000ull /* how far steps of the wall clock may be seen */
+#define NO_BOUND     (INT64_MAX / 4)
+
+/*
+ * struct source - one trace
+ * @host:	the first trace of the same host
+ * @shift:	added to its times gives the common time; @moved: the part that packets told
+ * @heap:	the next records, by time; @used of them
+ */
+struct source {
+	struct trace_reader *t;
+	int host;
+	int64_t shift, moved;
+	struct moment *heap;
+	size_t used;
+};
+
+struct timeline {
+	int n;
+	struct source s[];
+};
+
+/* --- the clocks of hosts ---------------------------------------------------------- */
+
+/* struct sent - a packet by what both ends record of it, and when it left */
+struct sent {
+	struct packet_key {
+		uint32_t from, to, psn, opcode;
+	} key;
+	int64_t time;
+	UT_hash_handle hh;
+};
+
+static bool same_host(const struct trace_info *a, const struct trace_info *b)
+{
+	uint64_t x = a->real - a->mono, y = b->real - b->mono;
+
+	return !strcmp(a->host, b->host) && (x > y ? x - y : y - x) < SAME_HOST_NS;
+}
+
+static void find_hosts(struct timeline *tl)
+{
+	for (int i = 0; i < tl->n; i++) {
+		const struct trace_info *info = trace_info(tl->s[i].t), *first = info;
+		int host = 0;
+
+		while (host < i && !same_host(trace_info(tl->s[host].t), info))
+			host++;
+		tl->s[i].host = host;
+		first = trace_info(tl->s[host].t);
+		/* a simulator has one clock, and that is no host's */
+		tl->s[i].shift = info->real ? (int64_t)(first->real - first->mono) : 0;
+	}
+}
+
+static void forget_sent(struct sent **all)
+{
+	struct sent *p, *next;
+
+	HASH_ITER (hh, *all, p, next) {
+		HASH_DEL(*all, p);
+		free(p);
+	}
+}
+
+/* Remember first transmissions of the traces of @host. */
+static void remember_sent(const struct timeline *tl, int host, struct sent **all)
+{
+	struct trace_record r;
+
+	for (int i = 0; i < tl->n; i++) {
+		if (tl->s[i].host != host)
+			continue;
+		trace_rewind(tl->s[i].t);
+		while (HASH_COUNT(*all) < MAX_SENT && trace_next(tl->s[i].t, &r)) {
+			const struct trace_rec_packet_out *f = &r.u.packet_out;
+			struct sent *p, *there;
+
+			if (r.kind != TRACE_KIND_packet_out)
+				continue;
+			p = calloc(1, sizeof(*p));
+			if (!p)
+				return;
+			p->key = (struct packet_key){f->qpn, f->peer, f->psn, f->opcode};
+			p->time = (int64_t)r.time + tl->s[i].shift;
+			HASH_FIND(hh, *all, &p->key, sizeof(p->key), there);
+			if (there)
+				free(p);
+			else
+				HASH_ADD(hh, *all, key, sizeof(p->key), p);
+		}
+	}
+}
+
+/*
+ * The shortest time that a packet took from host @a to host @b by their clocks as they are
+ * shifted now: the true time and how far the clock of @b is ahead.
+ */
+static int64_t shortest_way(const struct timeline *tl, int a, int b)
+{
+	struct sent *all = NULL, *p;
+	int64_t least = NO_BOUND;
+	struct trace_record r;
+
+	remember_sent(tl, a, &all);
+	for (int i = 0; all && i < tl->n; i++) {
+		if (tl->s[i].host != b)
+			continue;
+		trace_rewind(tl->s[i].t);
+		while (trace_next(tl->s[i].t, &r)) {
+			const struct trace_rec_packet_in *f = &r.u.packet_in;
+			struct packet_key key = {f->peer, f->qpn, f->psn, f->opcode};
+			int64_t took;
+
+			if (r.kind != TRACE_KIND_packet_in)
+				continue;
+			HASH_FIND(hh, all, &key, sizeof(key), p);
+			took = p ? (int64_t)r.time + tl->s[i].shift - p->time : least;
+			if (took < least)
+				least = took;
+		}
+	}
+	forget_sent(&all);
+	return least;
+}
+
+/* How far the clock of host @b is ahead of that of @a; false: no packet tells */
+static bool clock_ahead(const struct timeline *tl, int a, int b, int64_t *ahead)
+{
+	int64_t there = shortest_way(tl, a, b), back = shortest_way(tl, b, a);
+
+	if (there == NO_BOUND && back == NO_BOUND)
+		return false;
+	if (there == NO_BOUND)
+		*ahead = back < 0 ? -back : 0;
+	else if (back == NO_BOUND)
+		*ahead = there < 0 ? there : 0;
+	else
+		*ahead = (there - back) / 2;
+	return true;
+}
+
+static void move_host(struct timeline *tl, int host, int64_t by)
+{
+	for (int i = 0; i < tl->n; i++)
+		if (tl->s[i].host == host) {
+			tl->s[i].shift += by;
+			tl->s[i].moved += by;
+		}
+}
+
+/* From the first host on, each that shares packets with one whose clock is settled. */
+static bool align(struct timeline *tl)
+{
+	bool *settled = calloc((size_t)tl->n, sizeof(*settled)), more = true;
+	int64_t ahead;
+
+	if (!settled)
+		return false;
+	settled[0] = true;
+	while (more) {
+		more = false;
+		for (int b = 0; b < tl->n; b++)
+			for (int a = 0; tl->s[b].host == b && !settled[b] && a < tl->n;
+			     a++)
+				if (settled[a] && clock_ahead(tl, a, b, &ahead)) {
+					move_host(tl, b, -ahead);
+					settled[b] = more = true;
+				}
+	}
+	free(settled);
+	return true;
+}
+
+/* --- the order -------------------------------------------------------------------- */
+
+static bool earlier(const struct moment *x, const struct moment *y)
+{
+	if (x->time != y->time)
+		return x->time < y->time;
+	if (x->from != y->from)
+		return x->from < y->from;
+	return x->r.number < y->r.number;
+}
+
+static void swap(struct moment *x, struct moment *y)
+{
+	struct moment z = *x;
+
+	*x = *y;
+	*y = z;
+}
+
+static void push(struct source *s, const struct moment *m)
+{
+	size_t i = s->used++;
+
+	for (s->heap[i] = *m; i && earlier(&s->heap[i], &s->heap[(i - 1) / 2]);
+	     i = (i - 1) / 2)
+		swap(&s->heap[i], &s->heap[(i - 1) / 2]);
+}
+
+static void pop(struct source *s, struct moment *m)
+{
+	size_t i = 0, child;
+
+	*m = s->heap[0];
+	s->heap[0] = s->heap[--s->used];
+	while ((child = 2 * i + 1) < s->used) {
+		if (child + 1 < s->used && earlier(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (!earlier(&s->heap[child], &s->heap[i]))
+			break;
+		swap(&s->heap[child], &s->heap[i]);
+		i = child;
+	}
+}
+
+static void fill(struct timeline *tl, int i)
+{
+	struct source *s = &tl->s[i];
+	struct moment m;
+
+	while (s->used < AHEAD && trace_next(s->t, &m.r)) {
+		m.from = i;
+		m.time = timeline_time(tl, i, m.r.time);
+		push(s, &m);
+	}
+}
+
+bool timeline_next(struct timeline *tl, struct moment *m)
+{
+	int best = -1;
+
+	for (int i = 0; i < tl->n; i++) {
+		fill(tl, i);
+		if (tl->s[i].used &&
+		    (best < 0 || earlier(&tl->s[i].heap[0], &tl->s[best].heap[0])))
+			best = i;
+	}
+	if (best < 0)
+		return false;
+	pop(&tl->s[best], m);
+	return true;
+}
+
+uint64_t timeline_time(const struct timeline *tl, int i, uint64_t time)
+{
+	return time + (uint64_t)tl->s[i].shift;
+}
+
+int64_t timeline_moved(const struct timeline *tl, int i)
+{
+	return tl->s[i].moved;
+}
+
+void timeline_close(struct timeline *tl)
+{
+	if (!tl)
+		return;
+	for (int i = 0; i < tl->n; i++)
+		free(tl->s[i].heap);
+	free(tl);
+}
+
+struct timeline *timeline_open(struct trace_reader **t, int n)
+{
+	struct timeline *tl = calloc(1, sizeof(*tl) + (size_t)n * sizeof(tl->s[0]));
+	bool ok = tl != NULL;
+
+	if (!tl)
+		return NULL;
+	tl->n = n;
+	for (int i = 0; i < n; i++) {
+		tl->s[i].t = t[i];
+		tl->s[i].heap = malloc(AHEAD * sizeof(struct moment));
+		ok = ok && tl->s[i].heap;
+	}
+	if (ok && n) {
+		find_hosts(tl);
+		ok = align(tl);
+	}
+	if (!ok) {
+		timeline_close(tl);
+		return NULL;
+	}
+	for (int i = 0; i < n; i++)
+		trace_rewind(t[i]);
+	return tl;
+}

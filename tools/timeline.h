@@ -1,0 +1,39 @@
+/*
+ * timeline.h - the records of several traces in one order of time.
+ *
+ * Processes of one host share its monotonic clock. Of several hosts the clocks are aligned by
+ * packets that one sent and the other received: such a packet cannot arrive before it left, in
+ * either direction, which bounds how far the clocks are apart from both sides.
+ *
+ *	struct timeline *tl = timeline_open(traces, n);
+ *	struct moment m;
+ *
+ *	while (timeline_next(tl, &m))
+ *		use(&m.r, m.time, m.from);
+ *	timeline_close(tl);
+ */
+#ifndef URXE_TOOLS_TIMELINE_H
+#define URXE_TOOLS_TIMELINE_H
+
+#include "trace/reader.h"
+
+struct timeline;
+
+/* struct moment - a record of trace number @from, at @time (ns) of the clock that all share */
+struct moment {
+	struct trace_record r;
+	uint64_t time;
+	int from;
+};
+
+/* The traces stay the caller's, and are read from their beginning. NULL: no memory */
+struct timeline *timeline_open(struct trace_reader **t, int n);
+void timeline_close(struct timeline *tl);
+/* timeline_next - false: there is none, for now: after trace_reload() there may be */
+bool timeline_next(struct timeline *tl, struct moment *m);
+/* A time of trace @i on the common clock */
+uint64_t timeline_time(const struct timeline *tl, int i, uint64_t time);
+/* By how much the clock of trace @i was moved since packets said so, ns */
+int64_t timeline_moved(const struct timeline *tl, int i);
+
+#endif
