@@ -34,6 +34,8 @@
  * (last_words()) and the connection stays without an owner as long as the protocol needs
  * it.
  *
+ * When which of these is due is in cm_due.c, what a QP is to be set to in cm_qp.c.
+ *
  * Owns: struct emu_cm and its connections. Must not know: sockets, ports, QPs.
  */
 #include "emu/cm.h"
@@ -43,20 +45,13 @@
 #include <string.h>
 
 #include "emu/cm_internal.h"
-#include "net/rocev2.h"
 #include "emu/hca.h"
+#include "net/rocev2.h"
 
-#define MS 1000000u /* ns */
+#define FIRST_RTO    (200u * CM_MS)
+#define TIMEWAIT_MAX (20000u * (uint64_t)CM_MS) /* whatever the peer's timeout says */
 
-#define FIRST_RTO    (200u * MS)
-#define ANSWER_KEPT  (5000u * (uint64_t)MS)  /* longer than the response timeout below */
-#define TIMEWAIT_MAX (20000u * (uint64_t)MS) /* whatever the peer's timeout says */
-
-/*
- * Answers to a peer who got an MRA, and so does not ask again soon, are repeated unasked.
- */
-#define RESEND_RTO (50u * MS)
-#define RESENDS	   2
+#define RESENDS 2 /* see CM_RESEND_RTO */
 
 /* The DREQs of a released connection go on for so many timeouts. */
 #define ORPHAN_TIMEOUTS 3
@@ -69,7 +64,7 @@
 
 uint64_t cm_time(uint8_t exp)
 {
-	return (exp > 8 ? (uint64_t)1 << (exp - 8) : 1) * MS;
+	return (exp > 8 ? (uint64_t)1 << (exp - 8) : 1) * CM_MS;
 }
 
 uint8_t cm_ack_timeout(uint8_t delay, uint8_t lifetime)
@@ -235,7 +230,7 @@ static void resend_if_told(struct emu_cm_conn *c)
 	if (!c->told)
 		return;
 	c->resends = RESENDS;
-	cm_conn_arm(c, c->cm->now + RESEND_RTO);
+	cm_conn_arm(c, c->cm->now + CM_RESEND_RTO);
 }
 
 static int copy_priv(struct cm_msg *m, const void *priv, uint32_t len)
@@ -272,7 +267,7 @@ static void enter_answered(struct emu_cm_conn *c)
 {
 	cm_set_state(c, EMU_CM_ANSWERED);
 	cm_conn_unindex_qp(c);
-	cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
+	cm_conn_arm(c, c->cm->now + CM_ANSWER_KEPT);
 }
 
 static void send_rej(struct emu_cm_conn *c, enum cm_answered what,
@@ -687,7 +682,7 @@ void emu_cm_release(struct emu_cm_conn *c)
 		break;
 	case EMU_CM_ANSWERED:
 		if (c->deadline == EMU_CM_NO_DEADLINE)
-			cm_conn_arm(c, c->cm->now + ANSWER_KEPT);
+			cm_conn_arm(c, c->cm->now + CM_ANSWER_KEPT);
 		break;
 	case EMU_CM_REQ_RCVD:
 	case EMU_CM_MRA_REQ_SENT:
@@ -718,209 +713,4 @@ void emu_cm_set_tag(struct emu_cm_conn *c, uint32_t tag)
 uint32_t emu_cm_tag(const struct emu_cm_conn *c)
 {
 	return c->tag;
-}
-
-/* --- time ------------------------------------------------------------------------- */
-
-static void no_answer(struct emu_cm_conn *c)
-{
-	enum emu_cm_event_type type = EMU_CM_EV_REQ_ERROR;
-
-	switch (c->state) {
-	case EMU_CM_DREQ_SENT:
-		cm_enter_timewait(c);
-		cm_emit(c, EMU_CM_EV_DREQ_ERROR, NULL);
-		return;
-	case EMU_CM_REP_SENT:
-	case EMU_CM_MRA_REP_RCVD:
-		type = EMU_CM_EV_REP_ERROR;
-		break;
-	case EMU_CM_SIDR_REQ_SENT:
-		type = EMU_CM_EV_SIDR_ERROR;
-		break;
-	case EMU_CM_IDLE:
-	case EMU_CM_REQ_SENT:
-	case EMU_CM_REQ_RCVD:
-	case EMU_CM_MRA_REQ_SENT:
-	case EMU_CM_MRA_REQ_RCVD:
-	case EMU_CM_REP_RCVD:
-	case EMU_CM_MRA_REP_SENT:
-	case EMU_CM_ESTABLISHED:
-	case EMU_CM_DREQ_RCVD:
-	case EMU_CM_TIMEWAIT:
-	case EMU_CM_ANSWERED:
-	case EMU_CM_SIDR_REQ_RCVD:
-		break;
-	}
-	cm_emit(c, type, NULL);
-	cm_become_idle(c);
-}
-
-static void repeat(struct emu_cm_conn *c)
-{
-	uint64_t now = c->cm->now;
-
-	if (now >= c->give_up) {
-		no_answer(c);
-		return;
-	}
-	cm_send_again(c);
-	c->rto = 2 * c->rto < c->base ? 2 * c->rto : c->base;
-	cm_conn_arm(c, now + c->rto < c->give_up ? now + c->rto : c->give_up);
-}
-
-/*
- * One of the unasked repetitions; after the last one @then (0: no deadline). False: none
- * left
- */
-static bool resend(struct emu_cm_conn *c, uint64_t then)
-{
-	if (!c->resends)
-		return false;
-	cm_send_again(c);
-	c->resends--;
-	if (c->resends)
-		then = RESEND_RTO;
-	cm_conn_arm(c, then ? c->cm->now + then : EMU_CM_NO_DEADLINE);
-	return true;
-}
-
-static void due(struct emu_cm_conn *c)
-{
-	switch (c->state) {
-	case EMU_CM_TIMEWAIT:
-		cm_emit(c, EMU_CM_EV_TIMEWAIT_EXIT, NULL);
-		cm_become_idle(c);
-		break;
-	case EMU_CM_ANSWERED:
-		if (resend(c, ANSWER_KEPT))
-			break;
-		/* As long as the owner keeps it, it goes on to answer. */
-		if (c->owned)
-			cm_conn_arm(c, EMU_CM_NO_DEADLINE);
-		else
-			cm_become_idle(c);
-		break;
-	case EMU_CM_ESTABLISHED: /* an RTU */
-		resend(c, 0);
-		break;
-	case EMU_CM_MRA_REQ_RCVD:
-		/* The time that the peer asked for is over: back to asking. */
-		cm_set_state(c, EMU_CM_REQ_SENT);
-		repeat(c);
-		break;
-	case EMU_CM_MRA_REP_RCVD:
-		cm_set_state(c, EMU_CM_REP_SENT);
-		repeat(c);
-		break;
-	case EMU_CM_IDLE:
-	case EMU_CM_REQ_SENT:
-	case EMU_CM_REQ_RCVD:
-	case EMU_CM_MRA_REQ_SENT:
-	case EMU_CM_REP_SENT:
-	case EMU_CM_REP_RCVD:
-	case EMU_CM_MRA_REP_SENT:
-	case EMU_CM_DREQ_SENT:
-	case EMU_CM_DREQ_RCVD:
-	case EMU_CM_SIDR_REQ_SENT:
-	case EMU_CM_SIDR_REQ_RCVD:
-		repeat(c);
-		break;
-	}
-}
-
-uint64_t emu_cm_run(struct emu_cm *cm)
-{
-	struct emu_cm_conn *c;
-
-	while ((c = cm_conn_first(cm))) {
-		if (c->deadline > cm->now)
-			return c->deadline;
-		due(c);
-	}
-	return EMU_CM_NO_DEADLINE;
-}
-
-/* --- QP attributes ---------------------------------------------------------------- */
-
-static bool may_init(enum emu_cm_state s)
-{
-	return s >= EMU_CM_REQ_SENT && s <= EMU_CM_ESTABLISHED;
-}
-
-/* Both sides know each other's QP: all of those but the ones where the REP is missing */
-static bool may_connect(enum emu_cm_state s)
-{
-	return may_init(s) && s != EMU_CM_REQ_SENT && s != EMU_CM_MRA_REQ_RCVD;
-}
-
-static void attr_init(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *mask)
-{
-	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if (c->responder_resources)
-		a->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-				      EMU_ACCESS_FLUSH_GLOBAL |
-				      EMU_ACCESS_FLUSH_PERSISTENT;
-	a->pkey_index = 0;
-	a->port_num = 1;
-}
-
-static void attr_rtr(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *mask)
-{
-	*mask =
-	    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	a->ah_attr.is_global = 1;
-	a->ah_attr.port_num = 1;
-	memcpy(a->ah_attr.grh.dgid.raw, c->path.dst.b, 16);
-	a->ah_attr.grh.flow_label = c->path.flow;
-	a->ah_attr.grh.hop_limit = c->path.ttl;
-	a->ah_attr.grh.traffic_class = c->path.tclass;
-	a->path_mtu = c->mtu;
-	a->dest_qp_num = c->remote_qpn;
-	a->rq_psn = c->recv_psn;
-	if (c->qp_type == IBV_QPT_RC || c->qp_type == IBV_QPT_XRC_RECV) {
-		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-		a->max_dest_rd_atomic = c->responder_resources;
-		a->min_rnr_timer = 0;
-	}
-}
-
-static void attr_rts(const struct emu_cm_conn *c, struct ibv_qp_attr *a, int *mask)
-{
-	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	a->sq_psn = c->send_psn;
-	if (c->qp_type == IBV_QPT_RC || c->qp_type == IBV_QPT_XRC_SEND) {
-		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-		a->retry_cnt = c->retry_count;
-		a->rnr_retry = c->rnr_retry;
-		a->max_rd_atomic = c->initiator_depth;
-	}
-	if (c->qp_type != IBV_QPT_UC) {
-		*mask |= IBV_QP_TIMEOUT;
-		a->timeout = c->ack_timeout;
-	}
-}
-
-int emu_cm_qp_attr(const struct emu_cm_conn *c, struct ibv_qp_attr *attr, int *mask)
-{
-	switch (attr->qp_state) {
-	case IBV_QPS_INIT:
-		if (!may_init(c->state))
-			return -EINVAL;
-		attr_init(c, attr, mask);
-		return 0;
-	case IBV_QPS_RTR:
-		if (!may_connect(c->state))
-			return -EINVAL;
-		attr_rtr(c, attr, mask);
-		return 0;
-	case IBV_QPS_RTS:
-		if (!may_connect(c->state))
-			return -EINVAL;
-		attr_rts(c, attr, mask);
-		return 0;
-	default:
-		return -EINVAL;
-	}
 }

@@ -1,10 +1,17 @@
 /*
- * cm_internal.h - what cm.c, which asks and answers, and cm_rx.c, which takes messages, share.
+ * cm_internal.h - what cm.c, which asks and answers, cm_rx.c, which takes messages, and cm_due.c,
+ * which repeats and gives up, share.
  */
 #ifndef URXE_EMU_CM_INTERNAL_H
 #define URXE_EMU_CM_INTERNAL_H
 
 #include "emu/cm_conn.h"
+
+#define CM_MS 1000000u /* ns */
+/* How long an answer is remembered: longer than the response timeout that cm.c asks for */
+#define CM_ANSWER_KEPT (5000u * (uint64_t)CM_MS)
+/* Answers to a peer who got an MRA, and so does not ask again soon, are repeated unasked. */
+#define CM_RESEND_RTO (50u * CM_MS)
 
 #define MRA_TIMEOUT 24 /* as the kernel's RDMA CM has it (cma.c): 4.096 us * 2^24 */
 

@@ -3,7 +3,7 @@
  *
  * A world has two or three HCAs, each over a simulated operating system (sim_mem.c),
  * joined by a simulated network with a virtual clock (sim_world.c). A scenario
- * (sim_gen.c) is a random program of verbs on QPs of one kind; the model (sim_model.c)
+ * (sim_gen_*.c) is a random program of verbs on QPs of one kind; the model (sim_model.c)
  * says what completions, memory and events must be. All of it is a pure function of
  * (kind, seed): one PRNG draws everything, and no wall clock, thread or address space
  * layout enters.
@@ -526,7 +526,7 @@ uint64_t sim_rnr_ns(uint8_t code);
 void sim_wire_sent(struct sim_host *h, const uint8_t *data, uint32_t len);
 void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len);
 
-/* sim_gen.c, sim_kinds.c: scenarios */
+/* sim_gen_ops.c, sim_program.c, sim_kinds.c: scenarios */
 void sim_program_print(struct sim_world *w);
 bool sim_takes_recv(uint32_t opcode);
 

@@ -1,5 +1,6 @@
 /*
- * sim_gen.h - what sim_gen.c draws for the scenarios of sim_kinds.c.
+ * sim_gen.h - what is drawn for the scenarios of sim_kinds.c: their worlds (sim_gen_world.c), operations
+ * (sim_gen_ops.c), receive WQEs and schedules (sim_gen_schedule.c).
  */
 #ifndef URXE_TESTS_SIM_GEN_H
 #define URXE_TESTS_SIM_GEN_H
@@ -16,7 +17,9 @@ uint32_t gen_len(struct sim_world *w, uint32_t mtu, uint32_t max);
 struct sim_mr *gen_mr(struct sim_host *h, enum sim_arena_kind a);
 void gen_sge(struct sim_host *h, struct sim_sge *s, enum sim_arena_kind a, uint32_t off,
 	     uint32_t len);
+/* SGEs for @len bytes to be sent, or to be received; how many */
 uint32_t gen_sources(struct sim_host *h, struct sim_sge *sge, uint32_t len);
+uint32_t gen_targets(struct sim_host *h, struct sim_sge *sge, uint32_t len);
 void gen_remote(struct sim_op *op, struct sim_host *h, enum sim_arena_kind a,
 		uint32_t off);
 

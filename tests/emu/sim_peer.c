@@ -449,7 +449,8 @@ bool sim_peer_takes(struct sim_host *from, const uint8_t *data, uint32_t len)
 {
 	const uint8_t *payload;
 	struct sim_peer *p = &peer;
-	struct roce_hdr h = {0}; /* of those that a packet does not have nothing is said */
+	struct roce_hdr h = {
+	    0}; /* of those that a packet does not have nothing is said */
 	uint32_t plen, info;
 
 	if (!p->q || from != p->q->host || roce_parse(data, len, &h, &payload, &plen) ||
