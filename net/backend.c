@@ -33,6 +33,10 @@ size_t net_ctl_write(const struct net_batch *b, void *ctl)
 		c = b->sk->v4 ? put(c, IPPROTO_IP, IP_TTL, &v, sizeof(v))
 			      : put(c, IPPROTO_IPV6, IPV6_HOPLIMIT, &v, sizeof(v));
 	}
+	if (b->flow) {
+		v = (int)htonl(b->flow);
+		c = put(c, IPPROTO_IPV6, IPV6_FLOWINFO, &v, sizeof(v));
+	}
 	return (size_t)((uint8_t *)c - (uint8_t *)ctl);
 }
 

@@ -46,6 +46,7 @@ struct net_batch {
 	uint16_t n;
 	uint8_t tclass;
 	uint8_t ttl;
+	uint32_t flow;
 	bool encap;
 	int err;
 };

@@ -15,7 +15,7 @@
 
 #include "net/filesize.h"
 
-#define MAGIC	   0x31656e616c786575ull
+#define MAGIC	   0x32656e616c786575ull
 #define NAME	   "urxe-lane" /* of the file, in /proc */
 #define LINE	   64
 #define RING_START 4096 /* of the mapping: behind struct shared */
@@ -42,10 +42,11 @@ struct shared {
 
 /* struct record - in front of a packet; @len 0: the rest of the ring is not used */
 struct record {
-	uint32_t len;
+	uint16_t len;
 	uint8_t tclass, ttl;
-	uint16_t zero;
+	uint32_t flow;
 };
+_Static_assert(LANE_PACKET_MAX <= UINT16_MAX, "the length of a record holds it");
 
 /*
  * struct lane - one side's view
@@ -279,10 +280,10 @@ uint8_t *lane_reserve(struct lane *l, uint32_t len)
 	return l->ring + offset(l) + sizeof(struct record);
 }
 
-void lane_commit(struct lane *l, uint32_t len, uint8_t tclass, uint8_t ttl)
+void lane_commit(struct lane *l, uint32_t len, uint8_t tclass, uint8_t ttl, uint32_t flow)
 {
-	*(struct record *)(l->ring + offset(l)) =
-	    (struct record){.len = len, .tclass = tclass, .ttl = ttl};
+	*(struct record *)(l->ring + offset(l)) = (struct record){
+	    .len = (uint16_t)len, .tclass = tclass, .ttl = ttl, .flow = flow};
 	l->pos += record_bytes(len);
 	fetch_ahead(l, record_bytes(len), true);
 }
@@ -344,6 +345,7 @@ int lane_next(struct lane *l, struct lane_packet *pkt)
 	pkt->len = r.len;
 	pkt->tclass = r.tclass;
 	pkt->ttl = r.ttl;
+	pkt->flow = r.flow;
 	return 1;
 }
 

@@ -66,7 +66,8 @@ bool lane_attached(const struct lane *l);
  */
 uint8_t *lane_reserve(struct lane *l, uint32_t len);
 /* lane_commit - the packet is written; @len: as reserved */
-void lane_commit(struct lane *l, uint32_t len, uint8_t tclass, uint8_t ttl);
+void lane_commit(struct lane *l, uint32_t len, uint8_t tclass, uint8_t ttl,
+		 uint32_t flow);
 /* Bytes committed and not published */
 uint32_t lane_pending(const struct lane *l);
 /*
@@ -85,6 +86,7 @@ struct lane_packet {
 	uint8_t *data;
 	uint32_t len;
 	uint8_t tclass, ttl;
+	uint32_t flow;
 };
 
 /*

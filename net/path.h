@@ -28,7 +28,7 @@ struct net_ip {
  *		layer writes its own
  * @tclass:	IPv4 TOS / IPv6 traffic class
  * @ttl:	IPv4 TTL / IPv6 hop limit; 0 on transmit means NET_DEFAULT_TTL
- * @flow:	IPv6 flow label, 20 bits, host order; on transmit the kernel chooses it
+ * @flow:	IPv6 flow label, 20 bits, host order
  *
  * The destination UDP port is ROCE_UDP_PORT on the wire, always.
  */

@@ -43,6 +43,7 @@
 #include <unistd.h>
 
 #include "net/bytes.h"
+#include "net/ip_header.h"
 #include "net/lane.h"
 #include "net/port_internal.h"
 
@@ -375,7 +376,7 @@ void port_lane_put(struct net_port *p, struct port_lane_tx *t, const struct port
 		   uint32_t len)
 {
 	lane_commit(t->lane, len + ROCE_ICRC_LEN, r->path.tclass,
-		    r->path.ttl ? r->path.ttl : NET_DEFAULT_TTL);
+		    r->path.ttl ? r->path.ttl : NET_DEFAULT_TTL, r->path.flow);
 	p->stats->tx_pkts++;
 	p->stats->tx_bytes += len + ROCE_ICRC_LEN;
 	p->stats->tx_lane_pkts++;
@@ -433,7 +434,6 @@ static void attach(struct port_rx *rx, const uint8_t *ctl)
 	l->generation = table_generation(p->table, l->slot);
 	l->rx = *rx;
 	l->rx.len = 0;
-	l->rx.path.flow = 0;
 	l->next = p->lanes.rx;
 	p->lanes.rx = l;
 	p->lanes.n_rx++;
@@ -461,6 +461,7 @@ static int read_lane(struct port_lane_rx *l, int budget)
 	while (n < budget && (ret = lane_next(l->lane, &pkt)) > 0) {
 		l->rx.path.tclass = pkt.tclass;
 		l->rx.path.ttl = pkt.ttl;
+		l->rx.path.flow = pkt.flow & IP6_FLOW_MAX;
 		port_rx_packet(&l->rx, pkt.data, pkt.len);
 		if (++n % CONSUME_PKTS == 0)
 			lane_consumed(l->lane);

@@ -34,19 +34,26 @@
 
 /* --- routes ----------------------------------------------------------------------- */
 
+/* IPv4 has none, whatever the address handle says */
+static uint32_t flow_of(const struct net_path *path)
+{
+	return net_ip_is_v4(&path->dst) ? 0 : path->flow & IP6_FLOW_MAX;
+}
+
 /* All of a path but the source port, which is ours to choose */
 static bool same_path(const struct net_path *a, const struct net_path *b)
 {
 	return memcmp(&a->src, &b->src, sizeof(a->src)) == 0 &&
 	       memcmp(&a->dst, &b->dst, sizeof(a->dst)) == 0 && a->tclass == b->tclass &&
-	       a->ttl == b->ttl;
+	       a->ttl == b->ttl && flow_of(a) == flow_of(b);
 }
 
 static struct port_route *route_slot(struct net_port *p, const struct net_path *path)
 {
 	uint32_t h = get_be32(path->dst.b + 12) * 0x9e3779b1u;
 
-	h ^= (get_be32(path->src.b + 12) + path->tclass + path->ttl) * 0x85ebca6bu;
+	h ^= (get_be32(path->src.b + 12) + path->tclass + path->ttl + flow_of(path)) *
+	     0x85ebca6bu;
 	return &p->routes[(h >> 16) % TX_ROUTES];
 }
 
@@ -60,7 +67,7 @@ static struct port_route *route_find(struct net_port *p, const struct net_path *
 		p->tx.open = false;
 	r->path = *path;
 	r->path.sport = p->port_num;
-	r->path.flow = 0; /* the kernel chooses one */
+	r->path.flow = flow_of(path);
 	r->addr = port_addr_find(p, &path->src);
 	r->local = hostaddr_has(&p->host, &path->dst);
 	r->generation = p->generation;
@@ -97,6 +104,19 @@ static void account(struct net_port *p, const struct net_batch *b)
 		p->stats->tx_pkts += b->n;
 		p->stats->tx_bytes += b->len;
 	}
+}
+
+/*
+ * While any process of the host has a flow label for itself alone, the kernel lets nobody use
+ * another one that he has not leased, too (IPV6_FLOWLABEL_MGR): then without.
+ */
+static void send_without_flow(struct net_port *p, struct net_batch *b)
+{
+	if (b->err != -EINVAL || !b->flow)
+		return;
+	b->flow = 0;
+	p->be_ops->send(p->be, b, 1);
+	b->sk->no_flow = !b->err;
 }
 
 static bool gso_refused(const struct net_batch *b)
@@ -151,6 +171,7 @@ int port_tx_send(struct net_port *p)
 		return 0;
 	done = p->be_ops->send(p->be, tx->batch, tx->n);
 	for (i = 0; i < done; i++) {
+		send_without_flow(p, &tx->batch[i]);
 		if (gso_refused(&tx->batch[i]))
 			send_singly(p, &tx->batch[i]);
 		else
@@ -214,6 +235,7 @@ static struct net_batch *new_batch(struct net_port *p, struct port_route *r,
 	b->n = 0;
 	b->tclass = r->path.tclass;
 	b->ttl = r->path.ttl;
+	b->flow = b->sk->no_flow ? 0 : r->path.flow;
 	b->encap = false;
 	tx->open = !b->sk->no_gso;
 	tx->open_route = r;

@@ -137,6 +137,8 @@ static int setup_v6(const struct net_sock *sk)
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	/* flow information: traffic class and flow label in one message (linux/in6.h) */
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+	/* the flow label is the sender's, who may not have one; the kernel adds none */
+	set_int(sk->fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
 	set_int(sk->fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)sk->ifindex);
 	/*
 	 * RoCEv2 senders, rdma_rxe among them, leave the UDP checksum 0: the ICRC is

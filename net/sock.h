@@ -38,6 +38,7 @@ union net_sa {
  * @local:	address of the device; @ip but for a multicast socket
  * @ifindex:	of the interface, 0 where not known
  * @no_gso:	the kernel refused UDP_SEGMENT here: not again
+ * @no_flow:	the kernel refused a flow label here: not again
  * @priv:	the backend's
  */
 struct net_sock {
@@ -48,6 +49,7 @@ struct net_sock {
 	uint32_t ifindex;
 	bool v4;
 	bool no_gso;
+	bool no_flow;
 	void *priv;
 };
 

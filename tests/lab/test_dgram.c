@@ -117,6 +117,63 @@ START_TEST(answer_to_where_it_came_from)
 }
 END_TEST
 
+/* The index of ::1; -1: this host has none */
+static int ipv6_index(struct lab *l, union ibv_gid *gid)
+{
+	for (int i = 0; i < 8; i++)
+		if (!ibv_query_gid(l->ctx, 1, i, gid) &&
+		    !memcmp(gid->raw, &in6addr_loopback, 16))
+			return i;
+	return -1;
+}
+
+/*
+ * The flow label of the address handle is in the GRH, the same in each: the first packets come by
+ * the socket, later ones by shared memory.
+ */
+START_TEST(the_flow_label_is_in_the_grh)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1}, back = {0};
+	char *mem = lab_map(1), *first = mem + 1024;
+	struct ibv_qp *a, *b;
+	struct ibv_ah *ah;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	struct lab l;
+	int index;
+
+	lab_open(&l);
+	index = ipv6_index(&l, &attr.grh.dgid);
+	if (index >= 0) {
+		attr.grh.sgid_index = (uint8_t)index;
+		attr.grh.flow_label = 0x12345;
+		attr.grh.hop_limit = 64;
+		mr = lab_reg(&l, mem, LAB_PAGE, LAB_ACCESS);
+		a = make_ud(&l, QKEY);
+		b = make_ud(&l, QKEY);
+		ah = ibv_create_ah(l.pd, &attr);
+		ck_assert(ah);
+		for (int i = 0; i < 200; i++) {
+			lab_post_recv(b, mr, mem, GRH);
+			post_ud(a, ah, b->qp_num, QKEY, NULL);
+			wc = lab_wait(&l);
+			ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+			if (!i)
+				memcpy(first, mem, GRH);
+			ck_assert_mem_eq(first, mem, GRH);
+		}
+		ck_assert_int_eq(
+		    ibv_init_ah_from_wc(l.ctx, 1, &wc, (struct ibv_grh *)mem, &back), 0);
+		ck_assert_uint_eq(back.grh.flow_label, 0x12345);
+		ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+		ck_assert_int_eq(ibv_destroy_qp(a), 0);
+		ck_assert_int_eq(ibv_destroy_qp(b), 0);
+		ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	}
+	lab_close(&l);
+}
+END_TEST
+
 /* Each member gets a copy, who left gets none. (lo has no route for IPv6 groups.) */
 START_TEST(multicast)
 {
@@ -341,6 +398,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, answer_to_where_it_came_from);
+	tcase_add_test(tc, the_flow_label_is_in_the_grh);
 	tcase_add_test(tc, multicast);
 	tcase_add_test(tc, wrong_qkey);
 	tcase_add_test(tc, all_send_ops);

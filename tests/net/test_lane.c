@@ -47,7 +47,7 @@ static bool put(uint32_t number, uint32_t len)
 		return false;
 	memset(p, (int)number, len);
 	memcpy(p, &number, 4);
-	lane_commit(out, len, (uint8_t)number, 64);
+	lane_commit(out, len, (uint8_t)number, 64, number & 0xfffff);
 	return true;
 }
 
@@ -60,6 +60,7 @@ static void expect(uint32_t number, uint32_t len)
 	ck_assert_int_eq(lane_next(in, &p), 1);
 	ck_assert_uint_eq(p.len, len);
 	ck_assert_uint_eq(p.tclass, number & 0xff);
+	ck_assert_uint_eq(p.flow, number & 0xfffff);
 	memcpy(&got, p.data, 4);
 	ck_assert_uint_eq(got, number);
 	memset(pattern, (int)number, len);
@@ -188,7 +189,7 @@ START_TEST(the_last_line_of_the_ring_is_used)
 	ck_assert_ptr_nonnull(at);
 	memset(at, 3, 56);
 	memcpy(at, &(uint32_t){3}, 4);
-	lane_commit(out, 56, 3, 64);
+	lane_commit(out, 56, 3, 64, 3);
 	lane_publish(out);
 	ck_assert_uint_eq(lane_progress(out) % LANE_BYTES, LANE_BYTES - 128);
 	expect(3, 56);
@@ -364,15 +365,14 @@ END_TEST
 START_TEST(nonsense_from_the_producer_is_noticed)
 {
 	/* 0 at the start would skip the ring, as often as the producer likes */
-	static const uint32_t lens[] = {LANE_PACKET_MAX + 1, 0x7fffffff, UINT32_MAX, 5000,
-					0};
+	static const uint16_t lens[] = {LANE_PACKET_MAX + 1, 0x7fff, UINT16_MAX, 5000, 0};
 	const uint64_t head = LANE_BYTES;
 	struct lane_packet p;
-	uint32_t len = lens[_i];
+	uint16_t len = lens[_i];
 
 	ck_assert(put(1, 64));
 	lane_publish(out);
-	memcpy(ring + 4096, &len, 4);
+	memcpy(ring + 4096, &len, sizeof(len));
 	if (!len)
 		memcpy(ring + 64, &head, 8);
 	ck_assert_int_lt(lane_next(in, &p), 0);

@@ -117,6 +117,56 @@ START_TEST(class_and_hop_limit_are_carried)
 }
 END_TEST
 
+/* Also where packets of several labels are sent at once, and none where none is asked for */
+START_TEST(a_flow_label_is_carried)
+{
+	static const uint32_t flows[] = {0x12345, 0x12345, 0, 0xfffff, 7};
+	struct h_node a, b;
+	struct net_path path;
+
+	h_open(&a, "::1");
+	h_open(&b, "::1");
+	path = (struct net_path){.src = a.ip, .dst = b.ip};
+	for (uint32_t i = 0; i < 5; i++) {
+		path.flow = flows[i];
+		ck_assert(h_try_send_path(&a, &path, b.base, i, 64));
+	}
+	net_tx_flush(a.port);
+	for (uint32_t i = 0; i < 5; i++) {
+		/* equal ones come together */
+		h_until(&b, b.rx > i);
+		if (b.rx == i + 1)
+			ck_assert_uint_eq(b.last_path.flow, flows[i]);
+	}
+	h_wait(&b, 5);
+	path.flow = 0x54321;
+	ck_assert(h_try_send_path(&a, &path, b.base, 5, 64));
+	net_tx_flush(a.port);
+	h_wait(&b, 6);
+	ck_assert_uint_eq(b.last_path.flow, 0x54321);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* An address handle may have one, of which IPv4 knows nothing */
+START_TEST(ipv4_has_no_flow_label)
+{
+	struct h_node a;
+	struct net_path path;
+
+	h_open(&a, addr_a(0));
+	path = (struct net_path){.src = a.ip, .dst = a.ip, .flow = 9};
+	ck_assert(h_try_send_path(&a, &path, a.base, 1, 64));
+	path.flow = 8;
+	ck_assert(h_try_send_path(&a, &path, a.base, 2, 64));
+	net_tx_flush(a.port);
+	h_wait(&a, 2);
+	ck_assert_uint_eq(a.last_path.flow, 0);
+	h_close(&a);
+}
+END_TEST
+
 START_TEST(limits_of_tx_get)
 {
 	struct h_node a;
@@ -342,6 +392,9 @@ int main(void)
 	tcase_add_loop_test(t, a_process_talks_to_itself, 0, 2);
 	tcase_add_loop_test(t, class_and_hop_limit_are_carried, 0,
 			    check_emulated("IPV6_FLOWINFO") ? 1 : 2);
+	if (!check_emulated("IPV6_FLOWINFO"))
+		tcase_add_test(t, a_flow_label_is_carried);
+	tcase_add_test(t, ipv4_has_no_flow_label);
 	tcase_add_test(t, a_route_is_there_or_not);
 	tcase_add_test(t, limits_of_tx_get);
 	tcase_add_test(t, addresses_are_counted_and_checked);

@@ -82,20 +82,24 @@ START_TEST(a_conversation_goes_over_to_a_lane_and_keeps_its_order)
 }
 END_TEST
 
+/* @_i: over IPv6, which has flow labels */
 START_TEST(the_path_is_that_of_the_socket)
 {
 	struct net_path path, by_socket;
 	struct h_node a, b;
 
-	h_open_lanes(&a, IP_A);
-	h_open_lanes(&b, IP_B);
-	path = (struct net_path){.src = a.ip, .dst = b.ip, .tclass = 0x68, .ttl = 9};
+	h_open_lanes(&a, _i ? "::1" : IP_A);
+	h_open_lanes(&b, _i ? "::1" : IP_B);
+	path = (struct net_path){
+	    .src = a.ip, .dst = b.ip, .tclass = 0x68, .ttl = 9, .flow = 0xabcde};
 	ck_assert(h_try_send_path(&a, &path, b.base, 0, 64));
 	net_tx_flush(a.port);
 	h_wait(&b, 1);
 	by_socket = b.last_path;
 	converse(&a, &b, 1, MANY);
 	ck_assert_uint_eq(b.last_path.ttl, 64);
+	ck_assert_uint_eq(b.last_path.flow, 0);
+	ck_assert_uint_gt(h_stats(&a).tx_lane_pkts, 0);
 	ck_assert(h_try_send_path(&a, &path, b.base, MANY + 1, 64));
 	net_tx_flush(a.port);
 	h_wait(&b, MANY + 2);
@@ -104,6 +108,8 @@ START_TEST(the_path_is_that_of_the_socket)
 	ck_assert_uint_eq(b.last_path.sport, by_socket.sport);
 	ck_assert_uint_eq(b.last_path.tclass, by_socket.tclass);
 	ck_assert_uint_eq(b.last_path.ttl, by_socket.ttl);
+	ck_assert_uint_eq(b.last_path.flow, by_socket.flow);
+	ck_assert_uint_eq(by_socket.flow, _i ? 0xabcde : 0);
 	ck_assert(net_ip_eq(&b.last_local, &b.ip));
 	h_close(&a);
 	h_close(&b);
@@ -654,7 +660,8 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, h_setup, h_shm_remove);
 	tcase_add_test(t, a_conversation_goes_over_to_a_lane_and_keeps_its_order);
-	tcase_add_test(t, the_path_is_that_of_the_socket);
+	tcase_add_loop_test(t, the_path_is_that_of_the_socket, 0,
+			    check_emulated("IPV6_FLOWINFO") ? 1 : 2);
 	tcase_add_test(t, a_process_has_a_lane_to_itself);
 	tcase_add_loop_test(t, no_lane_where_one_side_does_not_want_it, 0, 3);
 	tcase_add_test(t, who_sleeps_is_woken_by_its_descriptor);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/in6.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -157,6 +158,7 @@ static bool next_frame(int fd, struct frame *f)
 			ck_assert_uint_eq(get_be16(ip + 6), 0x4000); /* DF */
 			udp = ip + 20;
 		} else if (get_be16(buf + 12) == ETH_P_IPV6 && ip[6] == IPPROTO_UDP) {
+			f->path.flow = get_be32(ip) & 0xfffff;
 			memcpy(f->path.src.b, ip + 8, 16);
 			memcpy(f->path.dst.b, ip + 24, 16);
 			f->id = 0;
@@ -227,6 +229,78 @@ START_TEST(single_packets_have_identification_0)
 				  icrc_load(f.data + f.len));
 	}
 	ck_assert_uint_eq(n, 5);
+	close(fd);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+static void send_flow(struct h_node *n, const struct h_node *to, uint32_t number,
+		      uint32_t flow)
+{
+	struct net_path path = {.src = n->ip, .dst = to->ip, .flow = flow};
+
+	ck_assert(h_try_send_path(n, &path, to->base, number, 64));
+	net_tx_flush(n->port);
+}
+
+/* That of the path, and none where that has none; the ICRC does not depend on it. */
+START_TEST(flow_labels_are_in_the_packets)
+{
+	static const uint32_t flows[] = {0x12345, 0, 0xfffff};
+	static struct frame f;
+	struct h_node a, b;
+	uint32_t i, n = 0;
+	int fd;
+
+	open_on(&a, 0, 1);
+	open_on(&b, 1, 1);
+	fd = sniffer();
+	for (i = 0; i < 3; i++)
+		send_flow(&a, &b, i, flows[i]);
+	h_wait(&b, 3);
+	ck_assert_uint_eq(b.last_path.flow, 0xfffff);
+	for (; next_frame(fd, &f); n++) {
+		ck_assert_uint_lt(n, 3);
+		ck_assert_uint_eq(f.path.flow, flows[n]);
+		ck_assert_uint_eq(icrc_compute(&f.path, 0, f.data, f.len),
+				  icrc_load(f.data + f.len));
+	}
+	ck_assert_uint_eq(n, 3);
+	close(fd);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* Some process of the host has one to itself: others need a lease, or go without. */
+START_TEST(without_a_flow_label_where_the_kernel_refuses)
+{
+	struct in6_flowlabel_req mine = {.flr_action = IPV6_FL_A_GET,
+					 .flr_flags = IPV6_FL_F_CREATE | IPV6_FL_F_EXCL,
+					 .flr_share = IPV6_FL_S_EXCL};
+	struct h_node a, b;
+	int fd;
+
+	open_on(&a, 0, 1);
+	open_on(&b, 1, 1);
+	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	mine.flr_label = htonl(0x777);
+	memcpy(&mine.flr_dst, b.ip.b, 16);
+	ck_assert_int_eq(
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &mine, sizeof(mine)), 0);
+	send_flow(&a, &b, 0, 0x12345);
+	h_wait(&b, 1);
+	ck_assert_uint_eq(b.last_path.flow, 0);
+	/* a batch, too */
+	for (uint32_t i = 1; i < 5; i++) {
+		struct net_path path = {.src = a.ip, .dst = b.ip, .flow = 0x12345};
+
+		ck_assert(h_try_send_path(&a, &path, b.base, i, 64));
+	}
+	net_tx_flush(a.port);
+	h_wait(&b, 5);
+	ck_assert_uint_eq(h_stats(&a).tx_dropped, 0);
 	close(fd);
 	h_close(&a);
 	h_close(&b);
@@ -404,6 +478,10 @@ int main(void)
 	tcase_add_loop_test(t, segments_are_numbered_and_have_the_icrc_of_their_number, 0,
 			    2);
 	tcase_add_loop_test(t, single_packets_have_identification_0, 0, 2);
+	if (!check_emulated("IPV6_FLOWINFO")) {
+		tcase_add_test(t, flow_labels_are_in_the_packets);
+		tcase_add_test(t, without_a_flow_label_where_the_kernel_refuses);
+	}
 	tcase_add_loop_test(t, batches_cross_whole_where_nobody_segments, 0, 2);
 	tcase_add_loop_test(t, hosts_with_several_processes_talk_both_ways, 0, 2);
 	if (!check_emulated("group by interface"))
