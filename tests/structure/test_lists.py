@@ -87,6 +87,19 @@ class Counters(unittest.TestCase):
             self.assertIn(f'`{member}`', rows)
 
 
+class Suites(unittest.TestCase):
+    def test_the_guide_for_contributors_has_each(self):
+        suites = set()
+        for where, dirs, files in os.walk(os.path.join(ROOT, 'tests')):
+            dirs[:] = [d for d in dirs if d != 'tiny']  # a tree of its own
+            if 'meson.build' in files:
+                suites.update(re.findall(r"suite: '(\w+)'", text(os.path.join(where, 'meson.build'))))
+        rows = '\n'.join(re.findall(r'(?m)^\| `.*', text('docs/contributing.md')))
+        self.assertGreaterEqual(len(suites), 10)
+        for suite in suites:
+            self.assertIn(f'`{suite}`', rows)
+
+
 class Options(unittest.TestCase):
     def test_the_manual_page_has_each_option_and_its_variable(self):
         options = re.findall(r'\{\{"([\w-]+)", "(URXE_\w+)"', text('verbs/host/options.c'))

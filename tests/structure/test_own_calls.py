@@ -6,10 +6,10 @@ usage: test_own_calls.py LIBURXE LIST-OF-INTERPOSERS COMPILER...
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import own_calls
+from small_tree import SmallTree
 
 LIB, LIST, CC = sys.argv[1], sys.argv[2], sys.argv[3:]
 
@@ -39,16 +39,12 @@ class TheLibrary(unittest.TestCase):
         self.assertIn('read', own_calls.dynamic(LIB, '--defined-only'))
 
 
-class ASmallLibrary(unittest.TestCase):
+class ASmallLibrary(SmallTree):
     def check(self, *texts, flags=(), interposed=('read',)):
-        with tempfile.TemporaryDirectory() as tmp:
-            sources = [os.path.join(tmp, f'{i}.c') for i in range(len(texts))]
-            for source, text in zip(sources, texts):
-                with open(source, 'w', encoding='utf-8') as f:
-                    f.write(text)
-            lib = os.path.join(tmp, 'lib.so')
-            subprocess.run([*CC, '-O2', '-w', '-shared', '-fPIC', *flags, '-o', lib, *sources], check=True)
-            return own_calls.check(lib, set(interposed))
+        sources = [self.write(f'{i}.c', text) for i, text in enumerate(texts)]
+        lib = os.path.join(self.root, 'lib.so')
+        subprocess.run([*CC, '-O2', '-w', '-shared', '-fPIC', *flags, '-o', lib, *sources], check=True)
+        return own_calls.check(lib, set(interposed))
 
     def test_a_wrapped_call_passes(self):
         self.assertEqual(self.check(INTERPOSER, CALLER, WRAP, flags=['-Wl,--wrap=read']), [])

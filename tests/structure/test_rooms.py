@@ -3,14 +3,11 @@
 
 usage: test_rooms.py SOURCE-ROOT BUILD-ROOT COMPILER...
 """
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import rooms
+from small_tree import SmallTree
 
 ROOT, BUILD, CC = sys.argv[1], sys.argv[2], sys.argv[3:]
 
@@ -32,28 +29,10 @@ class TheTree(unittest.TestCase):
                 self.assertNotIn(room, rooms.ROOMS.get(other, '').split(), f'{room} and {other}')
 
 
-class ASmallTree(unittest.TestCase):
+class ASmallTree(SmallTree):
     """Trees with a fault planted in them"""
 
-    def setUp(self):
-        tmp = tempfile.TemporaryDirectory()
-        self.addCleanup(tmp.cleanup)
-        self.root = tmp.name
-        self.commands = []
-
-    def write(self, path, text):
-        full = os.path.join(self.root, path)
-        os.makedirs(os.path.dirname(full), exist_ok=True)
-        with open(full, 'w', encoding='utf-8') as f:
-            f.write(text)
-        return full
-
-    def compile(self, path, text):
-        source = self.write(path, text)
-        obj = source + '.o'
-        subprocess.run([*CC, '-c', '-o', obj, source], check=True)
-        self.commands.append({'directory': self.root, 'file': source, 'output': obj})
-        self.write('compile_commands.json', json.dumps(self.commands))
+    compiler = CC
 
     def includes(self):
         return rooms.check_includes(self.root)

@@ -8,10 +8,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import rooms
+from small_tree import SmallTree
 
 ROOT, BUILD, CC = sys.argv[1], sys.argv[2], sys.argv[3:]
 
@@ -110,14 +110,12 @@ class TheTree(unittest.TestCase):
                 self.assertRegex(text, rf'\b{name}\b', source)
 
 
-class ASmallFile(unittest.TestCase):
+class ASmallFile(SmallTree):
+    compiler = CC
+
     def check(self, text):
-        with tempfile.TemporaryDirectory() as tmp:
-            source, obj = os.path.join(tmp, 'a.c'), os.path.join(tmp, 'a.o')
-            with open(source, 'w', encoding='utf-8') as f:
-                f.write(text)
-            subprocess.run([*CC, '-O2', '-fPIC', '-w', '-c', '-o', obj, source], check=True)
-            return sorted(variables([obj])[obj])
+        obj = self.compile('a.c', text, '-O2', '-fPIC')
+        return sorted(variables([obj])[obj])
 
     def test_variables_are_found_wherever_they_are(self):
         self.assertEqual(self.check('int a = 1, b; static int c; static __thread int d; __thread int e = 1;\n'

@@ -3,14 +3,11 @@
 
 usage: test_unused.py SOURCE-ROOT BUILD-ROOT COMPILER...
 """
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import unused
+from small_tree import SmallTree
 
 ROOT, BUILD, CC = sys.argv[1], sys.argv[2], sys.argv[3:]
 
@@ -20,22 +17,8 @@ class TheTree(unittest.TestCase):
         self.assertEqual(unused.check(ROOT, BUILD), [])
 
 
-class ASmallTree(unittest.TestCase):
-    def setUp(self):
-        tmp = tempfile.TemporaryDirectory()
-        self.addCleanup(tmp.cleanup)
-        self.root = tmp.name
-        self.commands = []
-
-    def compile(self, path, text):
-        source = os.path.join(self.root, path)
-        os.makedirs(os.path.dirname(source), exist_ok=True)
-        with open(source, 'w', encoding='utf-8') as f:
-            f.write(text)
-        subprocess.run([*CC, '-w', '-c', '-o', source + '.o', source], check=True)
-        self.commands.append({'directory': self.root, 'file': source, 'output': source + '.o'})
-        with open(os.path.join(self.root, 'compile_commands.json'), 'w', encoding='utf-8') as f:
-            json.dump(self.commands, f)
+class ASmallTree(SmallTree):
+    compiler = CC
 
     def check(self):
         return unused.check(self.root, self.root)
@@ -60,8 +43,7 @@ class ASmallTree(unittest.TestCase):
 
     def test_what_programs_call_passes(self):
         self.compile('verbs/preload/a.c', 'int urxe_f(void) { return 1; }\nint read(void) { return 1; }\n')
-        with open(os.path.join(self.root, 'verbs/preload/interposed.txt'), 'w', encoding='utf-8') as f:
-            f.write('read\n')
+        self.write('verbs/preload/interposed.txt', 'read\n')
         self.assertEqual(self.check(), [])
 
 
