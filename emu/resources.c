@@ -10,7 +10,8 @@
  * comes. An atomic is executed once, and what the memory held is kept.
  *
  * A duplicate (9.7.5.1.4) makes the response of its resource due again, a READ's from any
- * packet on. A response that meets a page fault, or memory that is gone, ends in what the
+ * packet on. What was never sent is no duplicate, though its PSN was seen before. A response
+ * that meets a page fault, or memory that is gone, ends in what the
  * request would have ended in: a wait, an RNR NAK, silence or a fatal NAK, and the
  * requester will ask again for all that it misses.
  *
@@ -302,8 +303,8 @@ static void read_pressed(struct tr_qp *t)
 		resp->waiting = false;
 }
 
-/* A READ asked for again: all of it, or from a packet on. */
-static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
+/* A READ asked for again: all of it, or from a packet on. Was any of it sent before? */
+static bool read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
 {
 	struct tr_res *r = res_at(&t->resp, i);
 	uint32_t k = psn_diff(h->psn, r->first_psn);
@@ -313,13 +314,14 @@ static void read_again(struct tr_qp *t, const struct roce_hdr *h, uint32_t i)
 	/* 9.7.5.1.4: it must lie within what was asked for the first time */
 	if (h->rkey != r->rkey || h->va != r->va + pos || end > r->len ||
 	    (end != r->len && end % t->qp->mtu))
-		return;
+		return true;
 	read_pressed(t);
 	res_again(&t->resp, i, k, k + res_psns(t->qp, h->dma_len));
 	tr_sched(t);
+	return k < r->sent;
 }
 
-void res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
+bool res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
 {
 	struct tr_resp *resp = &t->resp;
 	struct tr_res *r;
@@ -332,12 +334,12 @@ void res_duplicate(struct tr_qp *t, const struct roce_hdr *h)
 		    r->opcode != (h->opcode & ROCE_OP_MASK))
 			continue;
 		if (r->opcode == ROCE_READ_REQ)
-			read_again(t, h, i);
-		else
-			res_again(resp, i, 0, 1);
+			return read_again(t, h, i);
+		res_again(resp, i, 0, 1);
 		tr_sched(t);
-		return;
+		return true;
 	}
+	return true;
 }
 
 /* --- answering -------------------------------------------------------------------- */
@@ -380,7 +382,9 @@ static enum resp_verdict read_data(struct tr_qp *t, const struct tr_res *r, uint
 static void response_sent(struct tr_resp *resp, struct tr_res *r)
 {
 	resp->pressed = false;
-	if (++r->cur != r->end)
+	if (++r->cur > r->sent)
+		r->sent = r->cur;
+	if (r->cur != r->end)
 		return;
 	r->answered = true;
 	resp->res_due--;

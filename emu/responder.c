@@ -260,17 +260,18 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	}
 }
 
-static void duplicate(struct tr_qp *t, const struct roce_hdr *h, uint32_t info)
+/* What was seen before */
+static void again(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
+		  uint32_t info)
 {
-	struct tr_resp *resp = &t->resp;
-
-	t->qp->hca->counter[EMU_CNT_DUP_REQ]++;
 	if (info & ROCE_F_ACKED) {
-		resp->ack_due = true;
+		t->resp.ack_due = true;
 		tr_sched(t);
+	} else if (!res_duplicate(t, h)) {
 		return;
 	}
-	res_duplicate(t, h);
+	t->qp->hca->counter[EMU_CNT_DUP_REQ]++;
+	tr_dropped(t->qp->hca, t->qp, pkt, h, TRACE_DROP_DUPLICATE);
 }
 
 /* A request is missing before this one, which is dropped: the requester sends it again. */
@@ -298,8 +299,7 @@ static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 	enum resp_verdict v;
 
 	if (diff < 0) {
-		tr_dropped(t->qp->hca, t->qp, pkt, h, TRACE_DROP_DUPLICATE);
-		duplicate(t, h, info);
+		again(t, pkt, h, info);
 		return;
 	}
 	if (diff > 0) {

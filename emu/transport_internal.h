@@ -95,6 +95,7 @@ enum resp_msg {
  * FLUSH that was executed, kept to answer it again
  * @first_psn, @npsn: of the request as it came first
  * @cur, @end:	responses to be sent, as offsets from first_psn; equal when there are none
+ * @sent:	so many of them were sent once, the first ones
  * @start:	where the request that is being answered began: its response is a FIRST
  * @va, @rkey, @len: READ
  * @orig:	atomic: what the memory held
@@ -107,7 +108,7 @@ struct tr_res {
 	uint64_t orig;
 	uint32_t rkey, len;
 	uint32_t first_psn, npsn;
-	uint32_t start, cur, end;
+	uint32_t start, cur, end, sent;
 	uint32_t msn;
 	uint32_t srqn;
 	uint8_t opcode; /* enum roce_op of the request */
@@ -458,8 +459,11 @@ uint32_t res_psns(const struct emu_qp *qp, uint32_t len);
 /* A request that is answered with data. V_OK: its response is due */
 enum resp_verdict res_execute(struct tr_qp *t, const struct roce_hdr *h,
 			      const uint8_t *data, uint32_t len);
-/* Answer again, if this was executed not too long ago. */
-void res_duplicate(struct tr_qp *t, const struct roce_hdr *h);
+/*
+ * Answer again, if this was executed not too long ago. False: what it asks for was never sent,
+ * since a page fault came in between
+ */
+bool res_duplicate(struct tr_qp *t, const struct roce_hdr *h);
 /* Send up to @budget responses. */
 enum tr_step res_run(struct tr_qp *t, uint32_t *budget);
 

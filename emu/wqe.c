@@ -391,18 +391,21 @@ int sg_check_writable(const struct tr_sg *sg)
 }
 
 /*
- * Fault in @rest bytes behind @cur, the entries behind the one that faulted; what is wrong
- * there will be found when it is used
+ * @why faulted, and took in what its entry has behind it: fault in the entries after that one,
+ * of @rest bytes behind @cur. What is wrong there will be found when it is used
  */
 static void sg_fault_ahead(const struct tr_sg *sg, struct tr_cursor cur, uint64_t rest,
 			   int access, const struct odp_access *why)
 {
-	uint32_t left = rest < EMU_FAULT_AHEAD ? (uint32_t)rest : EMU_FAULT_AHEAD;
+	uint32_t left;
 	struct odp_access acc = {.now = why->now, .remote = why->remote};
 	struct emu_mem mem;
 	struct step s;
 	int ret = 0;
 
+	rest -= why->ahead;
+	cur.off += (uint32_t)why->ahead;
+	left = rest < EMU_FAULT_AHEAD ? (uint32_t)rest : EMU_FAULT_AHEAD;
 	while (left && !ret && sg_next(sg, &cur, left, &s)) {
 		left -= s.len;
 		ret = emu_lkey_check(sg->hca, sg->pd, s.lkey, s.va, s.len, access, &mem);
@@ -444,8 +447,7 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 		   uint32_t *done)
 {
 	struct tr_cursor c = *cur;
-	bool faulted = false;
-	uint64_t behind = 0;
+	uint64_t behind;
 	struct step s;
 	int ret = 0;
 
@@ -456,15 +458,12 @@ static int sg_copy(const struct tr_sg *sg, struct tr_cursor *cur, uint8_t *data,
 		behind = rest + len - *done - s.len;
 		acc->ahead = left_of_entry(sg, &c, behind);
 		ret = copy_step(sg, &s, data + *done, access, acc);
-		faulted |= acc->faulted;
+		if (acc->faulted && (!ret || ret == -EAGAIN))
+			sg_fault_ahead(sg, c, behind, access, acc);
 		if (ret)
 			break;
 		*done += s.len;
 		*cur = c;
-	}
-	if (faulted && (!ret || ret == -EAGAIN) && behind > acc->ahead) {
-		c.off += (uint32_t)acc->ahead;
-		sg_fault_ahead(sg, c, behind - acc->ahead, access, acc);
 	}
 	return ret;
 }

@@ -383,6 +383,7 @@ static int wait_for(const struct service *s, struct pt_span span, uint64_t start
 		    .ready_at = ODP_WHEN_RESOLVED,
 		    .job = job,
 		    .write = s->write,
+		    .ahead = s->touch,
 		    .model = s->model,
 		};
 		job_add(job);
@@ -474,7 +475,7 @@ static int serve_sync(const struct service *s, struct pt_span miss)
 
 	count_fault(s);
 	ret = fault_now(s, miss);
-	if (ret != -EAGAIN)
+	if (ret != -EAGAIN && !s->touch)
 		COUNT(s->mr, fault_ns, clock_ns(s->mr->dom) - begin);
 	return ret;
 }
@@ -491,7 +492,8 @@ static int serve_due(const struct service *s, struct pt_span miss,
 
 	if (changed == -EINPROGRESS)
 		return wait_for(s, span, p->started);
-	COUNT(s->mr, fault_ns, s->acc->now - p->started);
+	if (!p->ahead)
+		COUNT(s->mr, fault_ns, s->acc->now - p->started);
 	record_fault(s, span, p->started, changed);
 	if (p->ret && span.first == miss.first && span.n == miss.n)
 		return count_failed(s);
@@ -532,6 +534,7 @@ static int serve_new(const struct service *s, struct pt_span span)
 			 ? UINT64_MAX
 			 : add_capped(now, s->latency * FLOOD_FACTOR),
 	    .write = s->write,
+	    .ahead = s->touch,
 	    .model = s->model,
 	};
 	ret = defer(s, p);

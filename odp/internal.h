@@ -93,13 +93,14 @@ struct inflight {
  * @job:	NULL without, and when it is done
  * @ret:		what it came to
  * @again:	it was done
+ * @ahead:	no access took it
  */
 struct pending {
 	uint64_t first, n;
 	uint64_t started, ready_at, limit;
 	struct odp_job *job;
 	int ret;
-	bool write, again;
+	bool write, again, ahead;
 	enum odp_fault_model model;
 };
 

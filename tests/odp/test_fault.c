@@ -386,6 +386,25 @@ START_TEST(deferred_until_ready)
 }
 END_TEST
 
+/* What no access has asked for takes no access' time, however late it is used. */
+START_TEST(time_of_what_comes_along)
+{
+	struct odp_access acc = {.now = 1000};
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 8, true);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, PAGE, false, &acc), -EAGAIN);
+	ck_assert_int_eq(read_at(0, PAGE, 5000, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).pages_faulted, 1);
+	ck_assert_uint_eq(util_counters(mr).fault_ns, 0);
+	odp_mr_set_model(mr, ODP_FAULT_SYNC, 0);
+	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE + PAGE, PAGE, false, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).pages_faulted, 2);
+	ck_assert_uint_eq(util_counters(mr).fault_ns, 0);
+	ck_assert_uint_eq(util_faults(mr), 0);
+	end();
+}
+END_TEST
+
 START_TEST(rnr_without_latency_defers_once)
 {
 	struct odp_access acc;
@@ -655,6 +674,7 @@ int main(void)
 	tcase_add_test(tc, invalidate_finds_its_mrs);
 	tc = tcase(s, "models");
 	tcase_add_loop_test(tc, deferred_until_ready, 0, ODP_FAULT_MODELS);
+	tcase_add_test(tc, time_of_what_comes_along);
 	tcase_add_test(tc, rnr_without_latency_defers_once);
 	tcase_add_test(tc, sync_with_latency_says_so);
 	tcase_add_test(tc, model_of_one_mr);
