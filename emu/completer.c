@@ -25,11 +25,11 @@
  * acknowledged, as several QPs may share a receive buffer that is smaller than the sum of
  * their windows.
  */
-#include <stdio.h>
-
 #include "base/container.h"
-#include "emu/transport_internal.h"
+#include "emu/diagnose.h"
 
+#define LONG_RNR_NS                                                                      \
+	10000000000u	/* a peer that is not ready for so long has forgotten something */
 #define FLOOD_NS 20000u /* between requests that are sent in vain, ODP_FAULT_FLOOD */
 
 static struct tr_qp *of_ack_timer(struct tr_timer *timer)
@@ -57,8 +57,12 @@ static void complete(struct emu_qp *qp, uint64_t wr_id, uint32_t wr_opcode, uint
 
 	ring_set_consumer(&qp->sq, qp->sq.local + 1);
 	/* 10.7.3.1: an error is reported even of an unsignaled request */
-	if (!signaled && status == IBV_WC_SUCCESS)
+	if (!signaled && status == IBV_WC_SUCCESS) {
+		if (++tr_of(qp)->req.silent == qp->cap.max_send_wr + 1)
+			diagnose_unsignaled(qp);
 		return;
+	}
+	tr_of(qp)->req.silent = 0;
 	if (emu_cq_post(qp->send_cq, &wc, status != IBV_WC_SUCCESS) &&
 	    qp->state != IBV_QPS_ERR)
 		emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_CQ_OVERRUN,
@@ -103,6 +107,7 @@ static void fail_head(struct tr_qp *t, enum ibv_wc_status status)
 {
 	if (t->req.head == t->req.tail)
 		return;
+	diagnose_send(t, req_wqe(&t->req, t->req.head), status);
 	if (complete_head(t, status))
 		send_queue_failed(t->qp, status);
 }
@@ -180,7 +185,7 @@ static void progress(struct tr_qp *t, uint32_t n)
 	req->recovering = false;
 	req->retry_left = t->qp->attr.retry_cnt;
 	req->rnr_left = t->qp->attr.rnr_retry;
-	req->rnr_naks = req->timeouts = 0;
+	req->rnr_naks = req->timeouts = req->ghosts = req->seq_naks = 0;
 	grow_window(req, n);
 	comp_retire(t);
 	if (req->state == REQ_OFF)
@@ -194,60 +199,6 @@ static void progress(struct tr_qp *t, uint32_t n)
 	}
 }
 
-/* --- what to tell when retries are used up ---------------------------------------- */
-
-/* The peer, where it is a QP of this process, put off requests because of page faults. */
-static bool peer_faults(const struct tr_qp *t)
-{
-	const struct emu_qp *peer = emu_hca_qp(t->qp->hca, t->qp->attr.dest_qp_num);
-
-	const struct tr_qp *p = peer ? peer->tr.priv : NULL;
-
-	return p && p->resp.faults;
-}
-
-/* Nothing on the way tells when the MTU is smaller at the other end. */
-static const char *large_packets(const struct tr_qp *t, char text[64])
-{
-	if (t->qp->mtu <= 1024)
-		return "";
-	snprintf(text, 64, "; or packets of its path MTU, %u, are lost", t->qp->mtu);
-	return text;
-}
-
-static void tell_no_answer(struct tr_qp *t)
-{
-	char text[64];
-
-	emu_trace(t->qp->hca,
-		  "QP 0x%06x: IBV_WC_RETRY_EXC_ERR: no answer from QP 0x%06x to PSN %u "
-		  "after %u retries (timeout %u, retry_cnt %u): %s%s",
-		  t->qp->qpn, t->qp->attr.dest_qp_num, t->req.una, t->qp->attr.retry_cnt,
-		  t->qp->attr.timeout, t->qp->attr.retry_cnt,
-		  peer_faults(t) ? "its memory was being faulted in (ODP)"
-				 : "it is gone, cannot be reached, or its memory was "
-				   "being faulted in (ODP)",
-		  large_packets(t, text));
-}
-
-/* Does a request of this kind take a receive request? Else only memory can be missing. */
-static bool wants_receive(const struct tr_wqe *w)
-{
-	return !w || wqe_takes_receive(w);
-}
-
-static void tell_not_ready(struct tr_qp *t, const struct tr_wqe *w)
-{
-	emu_trace(
-	    t->qp->hca,
-	    "QP 0x%06x: IBV_WC_RNR_RETRY_EXC_ERR: QP 0x%06x was not ready %u times: "
-	    "%sits memory was being faulted in (ODP); rnr_retry is %u, 7 would be "
-	    "for ever",
-	    t->qp->qpn, t->qp->attr.dest_qp_num, t->req.rnr_naks,
-	    wants_receive(w) && !peer_faults(t) ? "it has no receive request, or " : "",
-	    t->qp->attr.rnr_retry);
-}
-
 static void retry(struct tr_qp *t, enum trace_why why)
 {
 	struct emu_hca *hca = t->qp->hca;
@@ -255,7 +206,6 @@ static void retry(struct tr_qp *t, enum trace_why why)
 
 	if (!req->retry_left) {
 		hca->counter[EMU_CNT_RETRY_EXCEEDED]++;
-		tell_no_answer(t);
 		fail_head(t, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -368,11 +318,13 @@ static void rnr_nak(struct tr_qp *t, uint8_t timer)
 	if (req->state != REQ_RUN && req->state != REQ_MEM)
 		return;
 	hca->counter[EMU_CNT_RCV_RNR]++;
-	req->rnr_naks++;
+	if (!req->rnr_naks++)
+		req->rnr_since = hca->now;
+	if (t->qp->attr.rnr_retry == 7 && hca->now - req->rnr_since > LONG_RNR_NS)
+		diagnose_long_rnr(t);
 	if (t->qp->attr.rnr_retry != 7) {
 		if (!req->rnr_left) {
 			hca->counter[EMU_CNT_RNR_RETRY_EXCEEDED]++;
-			tell_not_ready(t, wqe_at_una(req));
 			fail_head(t, IBV_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
@@ -393,6 +345,7 @@ static void nak(struct tr_qp *t, uint8_t code)
 
 	if (code == ROCE_NAK_PSN) {
 		t->qp->hca->counter[EMU_CNT_RCV_SEQ_ERR]++;
+		t->req.seq_naks++;
 		if (loss_is_news(&t->req))
 			retry(t, TRACE_WHY_RETRY_NAK);
 		return;
@@ -517,6 +470,16 @@ static void atomic_response(struct tr_qp *t, const struct roce_hdr *h, struct tr
 		response_done(t, w, 0);
 }
 
+/* It answers nothing that is outstanding, but it tells what the peer expects */
+static void ghost(struct tr_req *req, const struct roce_hdr *h, uint32_t info)
+{
+	if (!(info & ROCE_F_AETH))
+		return;
+	req->ghosts++;
+	req->ghost_psn = h->psn;
+	req->ghost_syndrome = h->syndrome;
+}
+
 void comp_rx(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
 	     const uint8_t *payload, uint32_t len)
 {
@@ -527,8 +490,10 @@ void comp_rx(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
 
 	/* 9.7.6.1: a response to nothing that is outstanding is a ghost */
 	if (req->state == REQ_OFF ||
-	    psn_diff(h->psn, req->una) >= psn_diff(req->max_psn, req->una))
+	    psn_diff(h->psn, req->una) >= psn_diff(req->max_psn, req->una)) {
+		ghost(req, h, info);
 		return;
+	}
 	arrived = advance(req, h->psn, &n);
 	if (n)
 		progress(t, n);

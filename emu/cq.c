@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/objects.h"
+#include "emu/note.h"
 
 /* struct cq_aside - an entry that waits for room in the ring */
 struct cq_aside {
@@ -266,9 +266,15 @@ void emu_cqs_bring_back(struct emu_hca *hca)
 
 static void overrun(struct emu_cq *cq)
 {
+	const struct emu_about about = {.cause = TRACE_NOTE_CQ_OVERRUN,
+					.object = TRACE_OBJ_CQ,
+					.id = cq->num,
+					.say = true};
+
 	cq->overrun = true;
-	emu_trace(cq->hca, "CQ overrun: more than %u completions and nobody polls",
-		  cq->cqe);
+	emu_note(cq->hca, &about,
+		 "CQ %u overrun: more than %u completions and nobody polls", cq->num,
+		 cq->cqe);
 	cq->seen->cq.overrun = true;
 	emu_event(cq->hca, IBV_EVENT_CQ_ERR, TRACE_OBJ_CQ, cq->num, cq->cookie);
 }

@@ -6,12 +6,10 @@
  * through struct emu_ops.
  */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/splitmix.h"
-#include "emu/objects.h"
+#include "emu/note.h"
 #include "emu/qp.h"
 #include "emu/transport.h"
 #include "net/rocev2.h"
@@ -47,6 +45,7 @@ int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, voi
 void emu_hca_destroy(struct emu_hca *hca)
 {
 	tr_hca_fini(hca);
+	emu_notes_fini(hca);
 	emu_table_fini(&hca->keys);
 	emu_table_fini(&hca->ahs);
 	emu_table_fini(&hca->srqs);
@@ -57,19 +56,6 @@ void emu_hca_destroy(struct emu_hca *hca)
 uint64_t emu_rand(struct emu_hca *hca)
 {
 	return splitmix_next(&hca->rng);
-}
-
-void emu_trace(struct emu_hca *hca, const char *fmt, ...)
-{
-	char line[256];
-	va_list ap;
-
-	if (!hca->ops->trace)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	hca->ops->trace(hca->arg, line);
 }
 
 void emu_hca_set_time(struct emu_hca *hca, uint64_t now)

@@ -19,6 +19,7 @@
 
 #include "net/path.h"
 #include "odp/odp.h"
+#include "trace/format.h"
 
 struct emu_hca;
 struct emu_pd;
@@ -56,6 +57,33 @@ struct emu_ring_info {
 };
 
 /*
+ * struct emu_peer - what can be known of the QP at the other end
+ * EMU_PEER_UNKNOWN: it is on another host, or another user's
+ * EMU_PEER_NOBODY: no process here has the address
+ * EMU_PEER_NO_PROCESS: the address is this host's, no process of this user has the QPN
+ * EMU_PEER_NO_QP: process @pid has that range of QPNs, and no such QP
+ * EMU_PEER_SEEN: @qp is it
+ *
+ * @said:	what @pid has to say of that QP's last trouble (without its name); empty: nothing
+ * @same_stderr: the process writes where this one does
+ * @stopped:	by a signal or a debugger
+ */
+enum emu_peer_kind {
+	EMU_PEER_UNKNOWN,
+	EMU_PEER_NOBODY,
+	EMU_PEER_NO_PROCESS,
+	EMU_PEER_NO_QP,
+	EMU_PEER_SEEN,
+};
+struct emu_peer {
+	enum emu_peer_kind kind;
+	int pid;
+	struct trace_qp qp;
+	char said[256];
+	bool same_stderr, stopped;
+};
+
+/*
  * struct emu_ops - what the core asks of its surroundings; @arg is that of emu_hca_create()
  * @tx_get:	room for a packet of @len bytes (BTH to last pad byte); NULL: full, the core tries
  *		again in the next emu_hca_run()
@@ -71,6 +99,7 @@ struct emu_ring_info {
  * @gsi_rx:	a UD packet for QP1 that has its Q_Key: @mad is the 256-byte MAD behind the DETH
  * @mcast:	the first QP joined, or the last one left, @group; 0 or -errno
  * @trace:	one line worth showing to the user (already free of newlines); may be NULL
+ * @peer:	what is known of QP @qpn at @ip, for a sentence about what went wrong; may be NULL
  */
 struct emu_ops {
 	uint8_t *(*tx_get)(void *arg, const struct net_path *path, uint32_t dqpn,
@@ -88,6 +117,8 @@ struct emu_ops {
 		       uint32_t len);
 	int (*mcast)(void *arg, const struct net_ip *group, bool join);
 	void (*trace)(void *arg, const char *line);
+	void (*peer)(void *arg, const struct net_ip *ip, uint32_t qpn,
+		     struct emu_peer *out);
 };
 
 /*
@@ -291,6 +322,8 @@ struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp); /* size 0 with an 
  * @mask as in ibv_modify_qp(3). AH attributes carry the GID index and the DGID.
  */
 int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* The caller refuses it himself, because of @err: for the records */
+void emu_qp_refused(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask, int err);
 void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
 		  struct ibv_qp_init_attr *init);
 /*
@@ -298,6 +331,16 @@ void emu_qp_query(const struct emu_qp *qp, struct ibv_qp_attr *attr,
  * what was posted is dropped, and will not be sent later.
  */
 int emu_qp_doorbell(struct emu_qp *qp);
+/*
+ * struct emu_posted - a request that ibv_post_send(3) did not take, because of @err (positive):
+ * it never came to the ring, or not to the doorbell
+ */
+struct emu_posted {
+	uint64_t wr_id;
+	uint32_t num_sge, length;
+	bool is_inline;
+};
+void emu_qp_post_failed(struct emu_qp *qp, const struct emu_posted *p, int err);
 int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group);
 int emu_qp_detach_mcast(struct emu_qp *qp, const struct net_ip *group);
 /* Leave all groups: emu_qp_destroy() returns -EBUSY while there are any (IBTA o10-2.2.3). */

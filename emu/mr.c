@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "emu/qp.h"
+#include "emu/diagnose.h"
 
 #define ACCESS_KNOWN                                                                     \
 	(IBV_ACCESS_LOCAL_WRITE | EMU_ACCESS_REMOTE | IBV_ACCESS_MW_BIND |               \
@@ -134,6 +134,7 @@ static void record_refusal(const struct emu_pd *pd, const struct emu_mr *mr, int
 	EMU_TRACE(pd->hca, reg_mr, .addr = mr->start, .length = mr->length,
 		  .iova = mr->iova, .pd = pd->num, .access = (uint32_t)mr->access,
 		  .result = ret);
+	diagnose_reg_mr(mr, ret);
 }
 
 int emu_mr_reg_begin(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,

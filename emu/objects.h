@@ -77,6 +77,20 @@ void emu_qpns_fini(struct emu_qpns *q);
 struct emu_mcast_group;
 
 /*
+ * struct emu_notes - what was found to be wrong, see note.h
+ * @seen:	the first @n are in use
+ * @detail:	tells two of one cause from each other
+ * @said:	lines for each cause
+ */
+#define EMU_NOTES_MAX 64
+struct emu_notes {
+	struct trace_object *seen[EMU_NOTES_MAX];
+	uint32_t detail[EMU_NOTES_MAX];
+	uint8_t said[TRACE_N_NOTES];
+	uint32_t n;
+};
+
+/*
  * struct emu_hca - one device. Owned by hca.c; transport state is behind @tr.
  * @counter:	shown to others, or @own_counter
  * @fault:	of new MRs, if it was set; @start: of their page tables
@@ -111,6 +125,7 @@ struct emu_hca {
 	uint32_t num_pds, num_mrs, num_mws, num_cqs, num_xrcds;
 	uint32_t next_pd, next_cq;
 	uint64_t rng;
+	struct emu_notes notes;
 	uint32_t gsi_psn;	  /* of QP1, which has no struct emu_qp */
 	struct emu_transport *tr; /* the transport's: ready list, timers */
 };
@@ -120,10 +135,6 @@ void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_
 		    bool sent);
 /* A number of the HCA's own generator, which depends on the seed only */
 uint64_t emu_rand(struct emu_hca *hca);
-/* Say something to the user: one line, which struct emu_ops takes and the engine writes to stderr */
-void emu_trace(struct emu_hca *hca, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /*
  * Limits of the device, those of rdma_rxe where it has them (rxe_param.h).
  */

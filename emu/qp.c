@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emu/qp.h"
+#include "emu/diagnose.h"
 
 /*
  * Bits 0..20: all but rate limits, which are for raw packet QPs
@@ -360,38 +360,51 @@ struct emu_ring_info emu_qp_rq_ring(const struct emu_qp *qp)
 static int check_path(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		      struct net_path *path)
 {
-	if ((mask & IBV_QP_PORT) && attr->port_num != EMU_PORT)
-		return -EINVAL;
 	return mask & IBV_QP_AV ? emu_path_from_ah(qp->hca, &attr->ah_attr, path) : 0;
+}
+
+uint32_t emu_qp_wrong_value(const struct emu_qp *qp, const struct ibv_qp_attr *attr,
+			    int mask, struct emu_qp_value *v)
+{
+	const struct {
+		uint32_t bit;
+		struct emu_qp_value v;
+	} checks[] = {
+	    {IBV_QP_PATH_MTU, {"path_mtu", attr->path_mtu, IBV_MTU_256, IBV_MTU_4096}},
+	    {IBV_QP_MAX_QP_RD_ATOMIC,
+	     {"max_rd_atomic", attr->max_rd_atomic, 0, EMU_MAX_RD_ATOMIC}},
+	    {IBV_QP_MAX_DEST_RD_ATOMIC,
+	     {"max_dest_rd_atomic", attr->max_dest_rd_atomic, 0, EMU_MAX_RD_ATOMIC}},
+	    {IBV_QP_TIMEOUT, {"timeout", attr->timeout, 0, 31}},
+	    {IBV_QP_MIN_RNR_TIMER, {"min_rnr_timer", attr->min_rnr_timer, 0, 31}},
+	    {IBV_QP_RETRY_CNT, {"retry_cnt", attr->retry_cnt, 0, 7}},
+	    {IBV_QP_RNR_RETRY, {"rnr_retry", attr->rnr_retry, 0, 7}},
+	    {IBV_QP_DEST_QPN, {"dest_qp_num", attr->dest_qp_num, 0, PSN_MASK}},
+	    {IBV_QP_PATH_MIG_STATE,
+	     {"path_mig_state", attr->path_mig_state, 0, IBV_MIG_ARMED}},
+	    {IBV_QP_PKEY_INDEX, {"pkey_index", attr->pkey_index, 0, 0}},
+	    {IBV_QP_PORT, {"port_num", attr->port_num, EMU_PORT, EMU_PORT}},
+	};
+
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		*v = checks[i].v;
+		if (((uint32_t)mask & checks[i].bit) &&
+		    (v->value < v->min || v->value > v->max))
+			return checks[i].bit;
+	}
+	*v = (struct emu_qp_value){"qp_access_flags", attr->qp_access_flags, 0,
+				   qp->type == IBV_QPT_UD ? 0 : ACCESS_QP};
+	return mask & IBV_QP_ACCESS_FLAGS &&
+		       (qp->type == IBV_QPT_UD || (v->value & ~v->max))
+		   ? IBV_QP_ACCESS_FLAGS
+		   : 0;
 }
 
 static bool values_ok(const struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	if ((mask & IBV_QP_ACCESS_FLAGS) &&
-	    (qp->type == IBV_QPT_UD ||
-	     (attr->qp_access_flags & ~(unsigned int)ACCESS_QP)))
-		return false;
-	if ((mask & IBV_QP_PATH_MTU) &&
-	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
-		return false;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > EMU_MAX_RD_ATOMIC)
-		return false;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-	    attr->max_dest_rd_atomic > EMU_MAX_RD_ATOMIC)
-		return false;
-	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
-		return false;
-	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
-		return false;
-	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
-		return false;
-	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
-		return false;
-	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > PSN_MASK)
-		return false;
-	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state > IBV_MIG_ARMED)
-		return false;
-	return !(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == 0;
+	struct emu_qp_value v;
+
+	return !emu_qp_wrong_value(qp, attr, mask, &v);
 }
 
 /*
@@ -417,11 +430,15 @@ static bool state_ok(const struct emu_qp *qp, const struct ibv_qp_attr *attr, in
  */
 static void warn_mtu(const struct emu_qp *qp)
 {
+	const struct emu_about about = {.cause = TRACE_NOTE_PATH_MTU,
+					.object = TRACE_OBJ_QP,
+					.id = qp->qpn,
+					.say = true};
+
 	if (qp->attr.path_mtu > qp->hca->mtu)
-		emu_trace(
-		    qp->hca,
-		    "QP 0x%06x: path MTU %u is above the port's %u: packets may get lost",
-		    qp->qpn, qp->mtu, 128u << qp->hca->mtu);
+		emu_note(qp->hca, &about,
+			 "path MTU %u is above the port's %u: packets may get lost",
+			 qp->mtu, 128u << qp->hca->mtu);
 }
 
 static void apply_path(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask,
@@ -540,7 +557,8 @@ static void record_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int
 	.path_mtu = (uint16_t)(128u << (attr->path_mtu & 7)),                            \
 	.access = (uint16_t)attr->qp_access_flags
 	if (ret)
-		EMU_TRACE(qp->hca, modify_refused, FIELDS);
+		EMU_TRACE(qp->hca, modify_refused, FIELDS,
+			  .refused = diagnose_modify(qp, attr, mask, ret));
 	else
 		EMU_TRACE(qp->hca, modify_qp, FIELDS);
 #undef FIELDS
@@ -555,7 +573,9 @@ static int modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & ~STANDARD_BITS)
 		return -EOPNOTSUPP;
 	mask = emu_qp_mask(qp->type, mask);
-	ret = check_path(qp, attr, mask, &path);
+	ret = mask & IBV_QP_PORT && attr->port_num != EMU_PORT
+		  ? -EINVAL
+		  : check_path(qp, attr, mask, &path);
 	if (ret)
 		return ret;
 	if (!values_ok(qp, attr, mask) || !state_ok(qp, attr, mask))
@@ -581,7 +601,14 @@ int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	show_attr(qp);
 	record_modify(qp, attr, mask, from, ret);
+	qp->refused = ret;
 	return ret;
+}
+
+void emu_qp_refused(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask, int err)
+{
+	record_modify(qp, attr, mask, qp->state, err);
+	qp->refused = true;
 }
 
 void emu_qp_fail(struct emu_qp *qp, int event, enum trace_cause cause,
@@ -619,6 +646,7 @@ int emu_qp_doorbell(struct emu_qp *qp)
 {
 	if (qp->state < IBV_QPS_RTS || !has_sq(qp->type)) {
 		empty_ring(&qp->sq);
+		diagnose_post(qp);
 		return -EINVAL;
 	}
 	tr_qp_doorbell(qp);

@@ -22,6 +22,7 @@
  * @xrc_pd:	XRC_RECV: PD of the SRQ that the request at hand names; set by the responder
  * @mws:	type 2B windows bound to it
  * @tr:		the transport's part
+ * @refused:	the last modify was
  * @seen:	what the recorder shows of it
  */
 struct emu_qp {
@@ -34,7 +35,7 @@ struct emu_qp {
 	struct emu_xrcd *xrcd;
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
-	bool sq_draining;
+	bool sq_draining, refused;
 	void *owner, *cookie;
 	enum ibv_qp_state state;
 	struct ibv_qp_attr attr;
@@ -74,6 +75,25 @@ void emu_qp_fail(struct emu_qp *qp, int event, enum trace_cause cause,
  * connection may name those of the other, too (modify_qp_mask() of the kernel)
  */
 int emu_qp_mask(enum ibv_qp_type type, int mask);
+/*
+ * struct emu_qp_value - a value that is given for an attribute, and its limits; @name is that of
+ * the member of struct ibv_qp_attr
+ */
+struct emu_qp_value {
+	const char *name;
+	uint32_t value, min, max;
+};
+/* The first attribute of @mask whose value is none that the device has, in *@v; 0: all are good */
+uint32_t emu_qp_wrong_value(const struct emu_qp *qp, const struct ibv_qp_attr *attr,
+			    int mask, struct emu_qp_value *v);
+
+/*
+ * emu_qp_transition - what the state table says of the attributes @mask: false if there is no
+ * such transition; else in *@missing and *@extra what it lacks and what it must not have
+ */
+bool emu_qp_transition(enum ibv_qp_type type, enum ibv_qp_state from,
+		       enum ibv_qp_state to, int mask, uint32_t *missing,
+		       uint32_t *extra);
 /* Does the state table allow it? @mask: the attributes given */
 bool emu_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
 			  enum ibv_qp_state to, int mask);

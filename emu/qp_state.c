@@ -122,18 +122,33 @@ static const struct rule *find_rule(enum ibv_qp_state from, enum ibv_qp_state to
 	return NULL;
 }
 
-bool emu_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
-			  enum ibv_qp_state to, int mask)
+bool emu_qp_transition(enum ibv_qp_type type, enum ibv_qp_state from,
+		       enum ibv_qp_state to, int mask, uint32_t *missing, uint32_t *extra)
 {
 	enum kind kind = kind_of(type);
 	const struct rule *r;
 	uint32_t given = (uint32_t)mask & ~(uint32_t)IBV_QP_STATE;
 
+	*missing = *extra = 0;
 	if (from > IBV_QPS_ERR || to > IBV_QPS_ERR)
 		return false;
-	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
-		return !given;
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET)) {
+		*extra = given;
+		return true;
+	}
 	r = find_rule(from, to);
-	return r && (given & r->need[kind]) == r->need[kind] &&
-	       !(given & ~(r->need[kind] | r->may[kind]));
+	if (!r)
+		return false;
+	*missing = r->need[kind] & ~given;
+	*extra = given & ~(r->need[kind] | r->may[kind]);
+	return true;
+}
+
+bool emu_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
+			  enum ibv_qp_state to, int mask)
+{
+	uint32_t missing, extra;
+
+	return emu_qp_transition(type, from, to, mask, &missing, &extra) && !missing &&
+	       !extra;
 }

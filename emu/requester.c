@@ -111,6 +111,7 @@ void req_reset(struct tr_qp *t)
 	req->head = req->tail = req->cur = req->cur_psn = 0;
 	req->unasked = req->rd_out = 0;
 	req->recovering = req->no_new = req->primed = false;
+	req->rnr_naks = req->timeouts = req->ghosts = req->seq_naks = req->silent = 0;
 	req->una = req->max_psn = req->next_psn = 0;
 }
 

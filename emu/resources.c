@@ -19,7 +19,7 @@
  */
 #include <stdlib.h>
 
-#include "emu/transport_internal.h"
+#include "emu/diagnose.h"
 
 /* --- the ring --------------------------------------------------------------------- */
 
@@ -160,7 +160,7 @@ static enum resp_verdict do_read(struct tr_qp *t, const struct roce_hdr *h)
 	struct emu_mem mem;
 
 	if (!res_available(t))
-		return V_INVALID;
+		return resp_invalid(t, REFUSE_DEPTH);
 	if (h->dma_len && resp_remote_get(t, &r, h->xrc_srqn, &mem))
 		return V_ACCESS;
 	res_push(t, h, res_psns(t->qp, h->dma_len));
@@ -176,8 +176,10 @@ static enum resp_verdict do_atomic(struct tr_qp *t, const struct roce_hdr *h)
 	uint64_t orig;
 	int ret;
 
-	if ((h->va & 7) || !res_available(t))
-		return V_INVALID;
+	if (h->va & 7)
+		return resp_invalid(t, REFUSE_ALIGN);
+	if (!res_available(t))
+		return resp_invalid(t, REFUSE_DEPTH);
 	if (resp_remote_get(t, &r, h->xrc_srqn, &mem))
 		return V_ACCESS;
 	if ((h->opcode & ROCE_OP_MASK) == ROCE_CMP_SWAP)
@@ -283,6 +285,8 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 		t->resp.nak_psn = psn;
 		t->resp.nak_msn = before;
 	} else if (v == V_ACCESS) {
+		diagnose_read(t, r->rkey, r->va + (uint64_t)r->cur * t->qp->mtu,
+			      r->len - r->cur * t->qp->mtu);
 		resp_fatal(t, v, psn, false);
 		t->resp.nak_msn = before;
 	} else if (v == V_DROP) {

@@ -33,7 +33,7 @@
 #include <stdlib.h>
 
 #include "base/container.h"
-#include "emu/transport_internal.h"
+#include "emu/diagnose.h"
 
 #define LATE_NAK_NS 250000u
 
@@ -236,7 +236,7 @@ void resp_wait(struct tr_qp *t, const struct net_rx *pkt)
 /* --- RC, XRC ---------------------------------------------------------------------- */
 
 static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
-		    uint32_t info, enum resp_verdict v, bool reported)
+		    uint32_t info, uint32_t len, enum resp_verdict v, bool reported)
 {
 	switch (v) {
 	case V_OK:
@@ -251,6 +251,7 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	case V_INVALID:
 	case V_ACCESS:
 	case V_OP:
+		diagnose_request(t, h, info, len, v);
 		reported |= refuse_receive(t, v);
 		resp_fatal(t, v, h->psn, reported);
 		break;
@@ -311,7 +312,7 @@ static void rc_request(struct tr_qp *t, const struct net_rx *pkt,
 	}
 	resp->event = IBV_EVENT_QP_FATAL;
 	v = resp_execute(t, h, info, data, len);
-	verdict(t, pkt, h, info, v, resp->event == 0);
+	verdict(t, pkt, h, info, len, v, resp->event == 0);
 }
 
 /* --- UC (9.8.2.2) ----------------------------------------------------------------- */
@@ -346,6 +347,8 @@ static void uc_request(struct tr_qp *t, const struct net_rx *pkt,
 		message_moves_on(resp, info);
 		return;
 	}
+	if (v != V_DROP && v != V_RNR)
+		diagnose_request(t, h, info, len, v);
 	resp->drop_msg = true;
 	resp->resume = false;
 	resp->msg = MSG_NONE;

@@ -112,7 +112,7 @@ static enum resp_verdict do_write(struct tr_qp *t, const struct roce_hdr *h,
 	}
 	/* 9.7.4.1.6: the DMA length and the packets must agree */
 	if ((info & ROCE_F_LAST) ? len != resp->resid : len >= resp->resid)
-		return V_INVALID;
+		return resp_invalid(t, REFUSE_DMA);
 	if (info & ROCE_F_IMM) {
 		v = resp_take_wqe(t, h->xrc_srqn);
 		if (v)
@@ -181,26 +181,16 @@ static bool length_right(const struct emu_qp *qp, const struct roce_hdr *h, uint
 	return len <= qp->mtu && (len || (info & ROCE_F_FIRST));
 }
 
-/* The commonest reason of a wrong length: the two ends do not agree about the path MTU */
-static enum resp_verdict wrong_length(const struct tr_qp *t, uint32_t info, uint32_t len)
-{
-	/* where it ends the connection, so that it is said once */
-	if (tr_reliable(t->qp) && (len > t->qp->mtu || !(info & ROCE_F_LAST)))
-		emu_trace(
-		    t->qp->hca,
-		    "QP 0x%06x: a packet with %u bytes is refused, path MTU here is "
-		    "%u: that of the peer, QP 0x%06x, must be the same",
-		    t->qp->qpn, len, t->qp->mtu, t->qp->attr.dest_qp_num);
-	return V_INVALID;
-}
-
 enum resp_verdict resp_execute(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
 			       const uint8_t *data, uint32_t len)
 {
-	if (!in_sequence(&t->resp, info) || !allowed(t->qp, h, info))
-		return V_INVALID;
+	t->resp.refusal = REFUSE_OTHER;
+	if (!in_sequence(&t->resp, info))
+		return resp_invalid(t, REFUSE_SEQUENCE);
+	if (!allowed(t->qp, h, info))
+		return resp_invalid(t, REFUSE_RIGHT);
 	if (!length_right(t->qp, h, info, len))
-		return wrong_length(t, info, len);
+		return resp_invalid(t, REFUSE_LENGTH);
 	if (info & ROCE_F_SEND)
 		return do_send(t, h, info, data, len);
 	if (info & ROCE_F_WRITE)

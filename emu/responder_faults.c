@@ -9,7 +9,7 @@
  *
  * Owns: how long a requester is told to wait. Must not know: which packets wait (responder.c).
  */
-#include "emu/transport_internal.h"
+#include "emu/diagnose.h"
 
 /* What comes again while it waits, and not sooner than that, was not doubled on the way */
 #define PATIENCE_NS 1000000u
@@ -18,24 +18,6 @@
  * has waited, so that few requests come in vain and the last wait is not much too long
  */
 #define PATIENCE_PART 4
-
-static void trace_fault(struct tr_qp *t, const struct odp_access *acc)
-{
-	uint64_t us = (acc->ready_at - t->qp->hca->now) / 1000;
-
-	if (t->resp.faults++ || acc->model == ODP_FAULT_SYNC)
-		return;
-	if (acc->ready_at == ODP_WHEN_RESOLVED)
-		emu_trace(t->qp->hca,
-			  "QP 0x%06x: a page fault that takes long puts off a request; "
-			  "the requester must retry (fault model %s)",
-			  t->qp->qpn, odp_model_name(acc->model));
-	else
-		emu_trace(t->qp->hca,
-			  "QP 0x%06x: a page fault puts off a request for %llu us; the "
-			  "requester must retry (fault model %s)",
-			  t->qp->qpn, (unsigned long long)us, odp_model_name(acc->model));
-}
 
 /* RNR timer: until the fault is due, if that is known */
 static uint8_t patience(const struct tr_qp *t, uint64_t ready_at)
@@ -55,7 +37,8 @@ enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
 {
 	struct tr_resp *resp = &t->resp;
 
-	trace_fault(t, acc);
+	if (!resp->faults++)
+		diagnose_fault(t, acc);
 	if (acc->ready_at == ODP_WHEN_RESOLVED && !resp->slow_since)
 		resp->slow_since = t->qp->hca->now;
 	switch (acc->model) {

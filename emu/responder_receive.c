@@ -88,6 +88,7 @@ enum resp_verdict resp_take_wqe(struct tr_qp *t, uint32_t srqn)
 	resp_rewind_recv(resp);
 	if (!ret)
 		return V_OK;
+	resp->refusal = REFUSE_SGES;
 	resp_report_recv(t, IBV_WC_LOC_QP_OP_ERR, IBV_WC_RECV);
 	return V_OP;
 }
@@ -129,7 +130,7 @@ static enum resp_verdict too_long(struct tr_qp *t)
 
 	if (tr_reliable(t->qp)) {
 		resp_report_recv(t, IBV_WC_LOC_LEN_ERR, IBV_WC_RECV);
-		return V_INVALID;
+		return resp_invalid(t, REFUSE_ROOM);
 	}
 	if (t->qp->srq)
 		resp_complete_recv(t, &wc, true);

@@ -83,6 +83,30 @@ enum resp_verdict {
 	V_GONE,
 };
 
+/*
+ * enum resp_refusal - what is wrong with a request that is V_INVALID
+ * REFUSE_SEQUENCE: it does not continue the message at hand
+ * REFUSE_RIGHT: qp_access_flags
+ * REFUSE_LENGTH: its payload is not that of its place in a message
+ * REFUSE_ROOM:	the message is longer than the receive request
+ * REFUSE_DMA:	the packets have not the length that the first one said
+ * REFUSE_DEPTH: more READs and atomics at once than max_dest_rd_atomic
+ * REFUSE_ALIGN: an atomic at no multiple of 8
+ * REFUSE_SGES:	(V_OP) the receive request has more SGEs than its queue
+ * REFUSE_OTHER: a field has a value that it cannot have
+ */
+enum resp_refusal {
+	REFUSE_OTHER,
+	REFUSE_SEQUENCE,
+	REFUSE_RIGHT,
+	REFUSE_LENGTH,
+	REFUSE_ROOM,
+	REFUSE_DMA,
+	REFUSE_DEPTH,
+	REFUSE_ALIGN,
+	REFUSE_SGES,
+};
+
 /* What message the responder is in the middle of */
 enum resp_msg {
 	MSG_NONE,
@@ -149,6 +173,11 @@ struct tr_held {
  *		before something was acknowledged
  * @no_new:	SQD: take no more WQEs
  * @primed:	the PSNs were set since RESET
+ * @rnr_since:	when the first of @rnr_naks came (ns)
+ * @ghosts:	acknowledges of nothing that is outstanding, since the last progress; the last
+ *		one had @ghost_psn, @ghost_syndrome
+ * @seq_naks:	NAKs (PSN sequence error) of what is outstanding, since then
+ * @silent:	requests completed without a completion since the last one with it
  */
 struct tr_req {
 	enum req_state state;
@@ -171,6 +200,10 @@ struct tr_req {
 	bool no_new;
 	bool primed;
 	uint32_t rnr_naks, timeouts; /* since the last progress, for the trace */
+	uint64_t rnr_since;
+	uint32_t ghosts, ghost_psn, seq_naks;
+	uint32_t silent;
+	uint8_t ghost_syndrome;
 	struct tr_timer ack_timer;
 	uint64_t armed; /* when @ack_timer was started last */
 	struct tr_timer wait_timer; /* REQ_RNR, REQ_MEM */
@@ -180,6 +213,7 @@ struct tr_req {
 /*
  * struct tr_resp - responder
  * @epsn:	expected PSN
+ * @refusal:	of the request at hand, if it is V_INVALID
  * @msn:	messages completed, modulo 2^24
  * @rwqe:	the receive WQE in use, if @rwqe_held; @rcur and @rlen: how far it is
  *		filled
@@ -206,6 +240,7 @@ struct tr_req {
 struct tr_resp {
 	enum resp_state state;
 	enum resp_msg msg;
+	enum resp_refusal refusal;
 	uint32_t epsn, msn;
 	struct emu_recv_wqe *rwqe;
 	uint32_t rsrqn;
@@ -449,6 +484,12 @@ struct resp_remote {
 /* 0 with the MR in @mem. The key is checked each time: it can be revoked in between. */
 int resp_remote_get(struct tr_qp *t, const struct resp_remote *r, uint32_t srqn,
 		    struct emu_mem *mem);
+/* V_INVALID, and why */
+static inline enum resp_verdict resp_invalid(struct tr_qp *t, enum resp_refusal why)
+{
+	t->resp.refusal = why;
+	return V_INVALID;
+}
 
 /* resources.c */
 /* Forget what was executed; res_reset() frees its memory as well. */

@@ -117,17 +117,6 @@ bool wqe_takes_receive(const struct tr_wqe *w)
 	return wqe_ops[w->opcode].receives;
 }
 
-/* One entry, read once */
-static struct rxe_sge sge_load(const struct rxe_sge *p)
-{
-	struct rxe_sge sge;
-
-	sge.addr = __atomic_load_n(&p->addr, __ATOMIC_RELAXED);
-	sge.length = __atomic_load_n(&p->length, __ATOMIC_RELAXED);
-	sge.lkey = __atomic_load_n(&p->lkey, __ATOMIC_RELAXED);
-	return sge;
-}
-
 const uint8_t *wqe_inline(const struct emu_qp *qp, uint32_t index)
 {
 	return (const uint8_t *)ring_wqe(qp, index) +

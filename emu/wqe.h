@@ -151,6 +151,17 @@ struct tr_sg {
 	uint32_t num_sge;
 };
 
+/* One entry of such a list, read once */
+static inline struct rxe_sge sge_load(const struct rxe_sge *p)
+{
+	struct rxe_sge sge;
+
+	sge.addr = __atomic_load_n(&p->addr, __ATOMIC_RELAXED);
+	sge.length = __atomic_load_n(&p->length, __ATOMIC_RELAXED);
+	sge.lkey = __atomic_load_n(&p->lkey, __ATOMIC_RELAXED);
+	return sge;
+}
+
 /* The scatter/gather list of the WQE at @index of the send ring */
 struct tr_sg wqe_sg(const struct emu_qp *qp, uint32_t index, const struct tr_wqe *w);
 /* Inline data of the WQE; wqe_decode() made sure that it has @w->length bytes */

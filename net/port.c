@@ -602,6 +602,16 @@ int net_port_path_mtu(struct net_port *p, const struct net_ip *dst)
 	return mtu;
 }
 
+bool net_port_is_local(const struct net_port *p, const struct net_ip *ip)
+{
+	return hostaddr_has(&p->host, ip);
+}
+
+int net_port_process(struct net_port *p, uint32_t qpn)
+{
+	return table_pid(p->table, qpn >> TABLE_SLOT_SHIFT, p->now);
+}
+
 void net_port_stats(const struct net_port *p, struct net_stats *out)
 {
 	*out = *p->stats;

@@ -215,6 +215,11 @@ int net_port_route(const struct net_port *port, const struct net_ip *src,
  */
 int net_port_path_mtu(struct net_port *port, const struct net_ip *dst);
 
+/* net_port_is_local - is @ip an address of this host? */
+bool net_port_is_local(const struct net_port *port, const struct net_ip *ip);
+/* net_port_process - the process of this user on this host that has @qpn; 0: there is none */
+int net_port_process(struct net_port *port, uint32_t qpn);
+
 void net_port_stats(const struct net_port *port, struct net_stats *out);
 
 #endif

@@ -259,6 +259,14 @@ uint64_t table_looked(const struct table *t, unsigned int slot, uint64_t now)
 	return ago > INT32_MAX ? now : (tick - ago) * TABLE_LOOK_NS;
 }
 
+int table_pid(struct table *t, unsigned int slot, uint64_t now)
+{
+	return table_port(t, slot, now)
+		   ? (int)atomic_load_explicit(&t->sh->slot[slot].pid,
+					       memory_order_relaxed)
+		   : 0;
+}
+
 uint32_t table_generation(const struct table *t, unsigned int slot)
 {
 	return atomic_load_explicit(&t->sh->slot[slot % TABLE_SLOTS].generation,

@@ -74,6 +74,8 @@ void table_look(struct table *t, uint64_t now);
  * if it does not tell
  */
 uint64_t table_looked(const struct table *t, unsigned int slot, uint64_t now);
+/* table_pid - its process; 0: nobody */
+int table_pid(struct table *t, unsigned int slot, uint64_t now);
 
 /* table_generation - changes when @slot, below TABLE_SLOTS, is leased anew */
 uint32_t table_generation(const struct table *t, unsigned int slot);

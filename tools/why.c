@@ -192,6 +192,34 @@ static void print_cq(const struct trace_object *o)
 		   : "");
 }
 
+/* --- what is wrong ---------------------------------------------------------------- */
+
+static void print_note(const struct trace_object *o)
+{
+	char first[64], last[64];
+
+	printf("  %s: %s", ago(o->created, first), o->note.text);
+	if (o->note.count > 1)
+		printf(" (%u times, the last one %s)", o->note.count,
+		       ago(o->note.last, last));
+	putchar('\n');
+}
+
+static void print_notes(const struct trace_reader *t)
+{
+	const struct trace_object *o;
+	bool any = false;
+
+	for (size_t k = 0; (o = trace_object(t, k)); k++) {
+		if (o->kind != TRACE_OBJ_NOTE)
+			continue;
+		if (!any)
+			puts("  What is wrong:");
+		any = true;
+		print_note(o);
+	}
+}
+
 /* --- a process -------------------------------------------------------------------- */
 
 /* The last records that say that something was not as it should be */
@@ -230,6 +258,7 @@ static void explain(void *arg, const struct segment *s)
 		else if (o->kind == TRACE_OBJ_CQ)
 			print_cq(o);
 	}
+	print_notes(s->t);
 	print_trouble(s->t);
 }
 

@@ -160,6 +160,20 @@ struct trace_cm_id {
 };
 
 /*
+ * struct trace_note - something that is wrong, in a sentence
+ * @about, @about_id: enum trace_object_kind of what it is about, and its id
+ * @cause:	enum trace_note_code
+ * @count:	how often it happened, the last time at @last (ns); the first one is @created
+ * @said:	the user was told on stderr
+ */
+struct trace_note {
+	uint64_t last;
+	uint32_t count, about_id;
+	uint8_t about, cause, said, unused[5];
+	char text[416];
+};
+
+/*
  * struct trace_object - one object of the HCA
  * @kind:	enum trace_object_kind, written last when it is made
  * @id:		key of an MR, QPN, number of others
@@ -184,6 +198,7 @@ struct trace_object {
 		struct trace_srq srq;
 		struct trace_device dev;
 		struct trace_cm_id cm;
+		struct trace_note note;
 		uint64_t room[55];
 	};
 };

@@ -115,7 +115,36 @@
 	X(AH, "AH")                                                                      \
 	X(XRCD, "XRCD")                                                                  \
 	X(CM_ID, "CM ID")                                                                \
-	X(CHANNEL, "channel")
+	X(CHANNEL, "channel")                                                            \
+	X(NOTE, "note")
+
+/* What a note (struct trace_note) says is wrong */
+#define TRACE_NOTES(X)                                                                   \
+	X(KEY, "unknown key")                                                            \
+	X(KEY_PD, "key of another PD")                                                   \
+	X(KEY_RIGHT, "access right missing")                                             \
+	X(KEY_RANGE, "outside of the MR")                                                \
+	X(MEMORY, "memory not there")                                                    \
+	X(QP_RIGHT, "access right of the QP missing")                                    \
+	X(RECEIVE_SMALL, "receive request too small")                                    \
+	X(PATH_MTU, "path MTU")                                                          \
+	X(REQUEST, "request that makes no sense")                                        \
+	X(REFUSED, "peer refused a request")                                             \
+	X(NO_ANSWER, "no answer")                                                        \
+	X(LOST, "packets are lost")                                                      \
+	X(PSN, "PSNs that do not match")                                                 \
+	X(NO_PEER_QP, "no such QP")                                                      \
+	X(PEER_STATE, "peer's QP is not ready")                                          \
+	X(NO_PEER, "nobody has the address")                                             \
+	X(NOT_READY, "peer has no receive request")                                      \
+	X(NO_CREDIT, "max_rd_atomic is 0")                                               \
+	X(MODIFY, "ibv_modify_qp refused")                                               \
+	X(POST, "posted in a wrong state")                                               \
+	X(REG_MR, "ibv_reg_mr refused")                                                  \
+	X(CQ_OVERRUN, "CQ overrun")                                                      \
+	X(UNSIGNALED, "no signalled request")                                            \
+	X(FAULT, "page fault")                                                           \
+	X(EVENTS, "event not acknowledged")
 
 /* Verbs that make and end objects */
 #define TRACE_VERBS(X)                                                                   \
@@ -149,6 +178,9 @@ enum trace_inval { TRACE_INVALS(X) TRACE_N_INVALS };
 #undef X
 #define X(name, text) TRACE_OBJ_##name,
 enum trace_object_kind { TRACE_OBJECTS(X) TRACE_N_OBJECTS };
+#undef X
+#define X(name, text) TRACE_NOTE_##name,
+enum trace_note_code { TRACE_NOTES(X) TRACE_N_NOTES };
 #undef X
 #define X(name, text) TRACE_VERB_##name,
 enum trace_verb { TRACE_VERBS(X) TRACE_N_VERBS };
@@ -194,6 +226,7 @@ enum trace_unit {
 	TRACE_INVAL,
 	TRACE_OBJECT,
 	TRACE_VERB,
+	TRACE_NOTE,
 };
 
 /* How much a record matters */
@@ -418,6 +451,12 @@ typedef struct trace_ip {
 	F(S, int32_t, result, ERRNO)                                                     \
 	F(S, uint8_t, call, CM_CALL)
 
+#define TRACE_FIELDS_note(F, S)                                                          \
+	F(S, uint32_t, note, NUM)                                                        \
+	F(S, uint32_t, id, HEX)                                                          \
+	F(S, uint8_t, object, OBJECT)                                                    \
+	F(S, uint8_t, cause, NOTE)
+
 #define TRACE_FIELDS_port(F, S)                                                          \
 	F(S, uint8_t, up, BOOL)                                                          \
 	F(S, uint8_t, unused, NUM)                                                       \
@@ -490,7 +529,8 @@ typedef struct trace_ip {
 	X(cm_event, cm_event, INFO, "CM ID {id}: {event}, status {status}")              \
 	X(cm_call, cm_call, INFO, "CM ID {id}: {call}: {result}")                        \
 	X(port, port, INFO, "port{up: up}, MTU {mtu}")                                   \
-	X(gid, gid, INFO, "GID {index} is {gid}")
+	X(gid, gid, INFO, "GID {index} is {gid}")                                        \
+	X(note, note, ERROR, "{object} {id}: {cause}, see note {note}")
 
 #define X(name, fields, severity, text) TRACE_KIND_##name,
 enum trace_kind { TRACE_KINDS(X) TRACE_N_KINDS };
@@ -551,9 +591,10 @@ _Static_assert(TRACE_N_KINDS <= 64, "a bit for each kind");
 	X(tx_lane_pkts, "tx_lane_packets")                                               \
 	X(rx_pkts, "rx_packets")                                                         \
 	X(rx_bytes, "rx_bytes")                                                          \
-	X(rx_linux_flush, "rx_linux_flush") X(rx_bad_icrc, "rx_bad_icrc")                \
-	    X(rx_malformed, "rx_malformed") X(rx_no_owner, "rx_no_owner")                \
-		X(rx_forwarded, "rx_forwarded")
+	X(rx_linux_flush, "rx_linux_flush")                                              \
+	X(rx_bad_icrc, "rx_bad_icrc")                                                    \
+	X(rx_malformed, "rx_malformed")                                                  \
+	X(rx_no_owner, "rx_no_owner") X(rx_forwarded, "rx_forwarded")
 
 /* Counters of a device, in the order and by the names of rdma_rxe (rxe_hw_counters.c) */
 #define TRACE_HW_COUNTERS(X)                                                             \

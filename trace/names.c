@@ -25,6 +25,7 @@ static const char *const models[] = {TRACE_MODELS(X)};
 static const char *const invals[] = {TRACE_INVALS(X)};
 static const char *const objects[] = {TRACE_OBJECTS(X)};
 static const char *const verbs[] = {TRACE_VERBS(X)};
+static const char *const notes[] = {TRACE_NOTES(X)};
 #undef X
 
 /* Operation of an opcode, the lower five bits (IBTA table 35; A19 for the last two) */
@@ -169,6 +170,7 @@ static const struct words words[] = {
     [TRACE_TIMER] = WORDS(timers),	 [TRACE_WAIT] = WORDS(waits),
     [TRACE_MODEL] = WORDS(models),	 [TRACE_INVAL] = WORDS(invals),
     [TRACE_OBJECT] = WORDS(objects),	 [TRACE_VERB] = WORDS(verbs),
+    [TRACE_NOTE] = WORDS(notes),
 };
 
 const char *trace_name(enum trace_unit unit, uint64_t value)

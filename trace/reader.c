@@ -162,6 +162,8 @@ static void clean_object(struct trace_object *o)
 		clean(o->dev.ifname, sizeof(o->dev.ifname));
 	else if (o->kind == TRACE_OBJ_CM_ID)
 		clean(o->cm.state, sizeof(o->cm.state));
+	else if (o->kind == TRACE_OBJ_NOTE)
+		clean(o->note.text, sizeof(o->note.text));
 	else if (o->kind == TRACE_OBJ_MR)
 		for (size_t i = 0; i < TRACE_MAP_CELLS; i++)
 			if (!o->mr.map[i] || !strchr(".rwpRWP", o->mr.map[i]))

@@ -397,6 +397,17 @@ static void json_cm_id(FILE *out, const struct trace_cm_id *cm)
 	trace_json_string(out, cm->state);
 }
 
+static void json_note(FILE *out, const struct trace_note *n)
+{
+	json_word(out, "about", TRACE_OBJECT, n->about);
+	json_number(out, "about_id", n->about_id);
+	json_word(out, "cause", TRACE_NOTE, n->cause);
+	json_number(out, "count", n->count);
+	json_number(out, "last", n->last);
+	fputs(",\"text\":", out);
+	trace_json_string(out, n->text);
+}
+
 static void json_device(FILE *out, const struct trace_device *d)
 {
 	fputs(",\"interface\":", out);
@@ -427,6 +438,8 @@ static void json_object(FILE *out, const struct trace_object *o)
 		json_cm_id(out, &o->cm);
 	else if (o->kind == TRACE_OBJ_DEVICE)
 		json_device(out, &o->dev);
+	else if (o->kind == TRACE_OBJ_NOTE)
+		json_note(out, &o->note);
 	putc('}', out);
 }
 

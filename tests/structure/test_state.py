@@ -56,7 +56,8 @@ STATE = {
     'verbs/preload/context_hook.c': dict.fromkeys(
         ('poll_orig', 'create_cq_ex_orig', 'start_poll_orig', 'next_poll_orig', 'end_poll_orig',
          'post_orig', 'create_qp_ex_orig', 'next_poll_kind'), ORIGINALS) | {
-        'ended': 'from next_poll to end_poll of the thread'},
+        'ended': 'from next_poll to end_poll of the thread',
+        'said': 'a child of fork(2) has no engine that could know it'},
     'verbs/preload/interpose_relative.c': {'cwd': PROCESS},
     'verbs/preload/poll_watch.c': {'known': 'what libibverbs hands to the wrapper of a poll has no room for it'},
     'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},

@@ -91,6 +91,9 @@ int engine_wait(struct engine *e, int fd);
  */
 void engine_expect_sleep(struct engine *e);
 
+/* engine_say - one line for the user; nothing where the program would notice it */
+void engine_say(const char *text);
+
 /* Rings: @owner of emu_ops.ring_alloc is this */
 struct engine_ring_owner {
 	void *(*alloc)(struct engine_ring_owner *o, size_t bytes, uint64_t *offset);

@@ -61,6 +61,9 @@ struct engine {
 	_Atomic bool parked;
 };
 
+/* peer.c: emu_ops.peer; @arg is the device */
+void engine_peer(void *arg, const struct net_ip *ip, uint32_t qpn, struct emu_peer *out);
+
 /* engine_joints.c: what the core asks of the engine, and the port gives it */
 extern const struct emu_ops engine_emu_ops;
 extern const struct net_port_ops engine_port_ops;

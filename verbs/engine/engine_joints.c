@@ -102,7 +102,7 @@ static int ops_mcast(void *arg, const struct net_ip *group, bool join)
 
 static void ops_trace(void *arg, const char *line)
 {
-	fprintf(stderr, "urxe: %s\n", line);
+	engine_say(line);
 }
 
 const struct emu_ops engine_emu_ops = {
@@ -117,6 +117,7 @@ const struct emu_ops engine_emu_ops = {
     .gsi_rx = ops_gsi_rx,
     .mcast = ops_mcast,
     .trace = ops_trace,
+    .peer = engine_peer,
 };
 
 /* --- what the port receives ------------------------------------------------------- */
@@ -173,17 +174,17 @@ static void port_rx(void *arg, const struct net_rx *pkt)
 static void port_too_large(void *arg, const struct net_ip *dst, uint32_t bytes)
 {
 	struct engine *e = arg;
-	char text[INET6_ADDRSTRLEN];
+	char text[INET6_ADDRSTRLEN], line[256];
 
 	if (net_ip_is_v4(dst))
 		inet_ntop(AF_INET, dst->b + 12, text, sizeof(text));
 	else
 		inet_ntop(AF_INET6, dst->b, text, sizeof(text));
-	fprintf(
-	    stderr,
-	    "urxe: packets of %u bytes cannot be sent to %s, the MTU is %d: the path MTU "
-	    "of a QP is too large\n",
-	    bytes, text, net_port_path_mtu(e->port, dst));
+	snprintf(line, sizeof(line),
+		 "packets of %u bytes cannot be sent to %s, the MTU is %d: the path MTU "
+		 "of a QP is too large",
+		 bytes, text, net_port_path_mtu(e->port, dst));
+	engine_say(line);
 }
 
 const struct net_port_ops engine_port_ops = {

@@ -28,6 +28,7 @@
 #include <linux/kcmp.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -55,6 +56,7 @@ struct chunk {
  * @pid:	whose; 0 before the first entry
  * @mine:	a page that the kernel wipes in every copy of the process
  *		(MADV_WIPEONFORK), so that the common lookup needs no system call to know where it is
+ * @no_stderr:	the program has closed descriptor 2: what has the number now is something else
  */
 static struct table {
 	struct lock lock;
@@ -62,6 +64,7 @@ static struct table {
 	unsigned int limit;
 	pid_t pid;
 	int *mine;
+	atomic_bool no_stderr;
 } table = {.lock = LOCK_INITIALIZER};
 
 static ssize_t orphan_read(struct vfile *vf, int fd, void *buf, size_t len)
@@ -286,10 +289,22 @@ void vfile_put(struct vfile *vf)
 	cancel_restore();
 }
 
+static void note_stderr(int fd, bool closed)
+{
+	if (fd == STDERR_FILENO && (!table.pid || is_ours()))
+		atomic_store_explicit(&table.no_stderr, closed, memory_order_relaxed);
+}
+
+bool vfile_has_stderr(void)
+{
+	return !atomic_load_explicit(&table.no_stderr, memory_order_relaxed);
+}
+
 void vfile_dup(int oldfd, int newfd)
 {
 	struct vfile *vf, *old = NULL, **slot;
 
+	note_stderr(newfd, false);
 	if (oldfd == newfd || (!peek(oldfd) && !peek(newfd)) || !is_ours())
 		return;
 	lock_take(&table.lock);
@@ -345,6 +360,7 @@ void vfile_close(int fd)
 {
 	struct vfile **slot, *old;
 
+	note_stderr(fd, true);
 	if (!peek(fd) || !is_ours())
 		return;
 	lock_take(&table.lock);

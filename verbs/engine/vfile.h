@@ -74,6 +74,8 @@ void vfile_adopt(int fd);
 int vfile_use(struct vfile *vf, int (*fn)(void *arg, int fd), void *arg);
 /* @fd is being closed (called before the real close) */
 void vfile_close(int fd);
+/* vfile_has_stderr - descriptor 2 is what it was, or what dup2(2) has made of it on purpose */
+bool vfile_has_stderr(void);
 /* Close a descriptor that the application never got to know */
 void vfile_discard(int fd);
 

@@ -19,6 +19,7 @@
  * Programs that find ibv_open_device by dlopen(3) go without all this.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "emu/queue_layout.h"
@@ -211,11 +212,58 @@ static struct ibv_cq_ex *create_hooked(create_cq_ex_fn orig, struct ibv_context 
 	return cq;
 }
 
+static uint32_t length_of(const struct ibv_send_wr *wr)
+{
+	uint32_t length = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	return length;
+}
+
+/* The device belongs to the parent of this process; said once */
+static void say_orphan(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		engine_say("ibv_post_send() fails with EIO: this process is a child of "
+			   "fork(2), and the device belongs to its parent; open it here");
+}
+
+static void explain_post(const struct ibv_qp *qp, const struct ibv_send_wr *wr, int err)
+{
+	struct uverbs_context *ctx = uverbs_lookup(qp->context->cmd_fd);
+	struct emu_posted p = {.wr_id = wr->wr_id,
+			       .num_sge = (uint32_t)wr->num_sge,
+			       .length = length_of(wr),
+			       .is_inline = wr->send_flags & IBV_SEND_INLINE};
+	struct uobject *o;
+
+	if (!ctx) {
+		if (err == EIO)
+			say_orphan();
+		return;
+	}
+	engine_enter(ctx->engine);
+	o = uobject_find(&ctx->objects, UOBJECT_QP, qp->handle);
+	if (o)
+		emu_qp_post_failed(o->qp, &p, err);
+	engine_leave(ctx->engine);
+	vfile_put(&ctx->vf);
+}
+
 static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad)
 {
-	return qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_send(qp, wr, bad)
-					       : orig(qp, wr, bad);
+	int err;
+
+	*bad = NULL; /* a doorbell that fails leaves it as it was */
+	err = qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_send(qp, wr, bad)
+					      : orig(qp, wr, bad);
+	if (err)
+		explain_post(qp, *bad ? *bad : wr, err);
+	return err;
 }
 
 static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context *context,

@@ -144,6 +144,21 @@ int uverbs_route(const struct uverbs_context *ctx, const struct ibv_ah_attr *att
 	return net_port_route(engine_port(ctx->engine), &src, &dst);
 }
 
+/* What ib_uverbs looks at before the driver does, and the route */
+static int check_modify(const struct uverbs_call *c,
+			const struct ib_uverbs_modify_qp *cmd,
+			const struct ibv_qp_attr *attr)
+{
+	if (cmd->attr_mask & IBV_QP_PORT && cmd->port_num != EMU_PORT)
+		return -EINVAL;
+	if (cmd->attr_mask & IBV_QP_AV && cmd->dest.port_num != EMU_PORT)
+		return -EINVAL;
+	if ((cmd->attr_mask & IBV_QP_CUR_STATE && cmd->cur_qp_state > IBV_QPS_ERR) ||
+	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
+		return -EINVAL;
+	return cmd->attr_mask & IBV_QP_AV ? uverbs_route(c->ctx, &attr->ah_attr) : 0;
+}
+
 static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp *cmd)
 {
 	struct uobject *o = uverbs_cmd_find(c, UOBJECT_QP, cmd->qp_handle);
@@ -152,18 +167,11 @@ static int modify_qp_by(struct uverbs_call *c, const struct ib_uverbs_modify_qp 
 
 	if (!o)
 		return -EINVAL;
-	if (cmd->attr_mask & IBV_QP_PORT && cmd->port_num != EMU_PORT)
-		return -EINVAL;
-	if (cmd->attr_mask & IBV_QP_AV && cmd->dest.port_num != EMU_PORT)
-		return -EINVAL;
-	if ((cmd->attr_mask & IBV_QP_CUR_STATE && cmd->cur_qp_state > IBV_QPS_ERR) ||
-	    (cmd->attr_mask & IBV_QP_STATE && cmd->qp_state > IBV_QPS_ERR))
-		return -EINVAL;
 	uverbs_to_qp_attr(cmd, &attr);
-	if (cmd->attr_mask & IBV_QP_AV) {
-		ret = uverbs_route(c->ctx, &attr.ah_attr);
-		if (ret)
-			return ret;
+	ret = check_modify(c, cmd, &attr);
+	if (ret) {
+		emu_qp_refused(o->qp, &attr, (int)cmd->attr_mask, ret);
+		return ret;
 	}
 	engine_progress(c->ctx->engine, ENGINE_CHANGED);
 	return emu_qp_modify(o->qp, &attr, (int)cmd->attr_mask);
