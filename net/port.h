@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "net/path.h"
+#include "trace/counters.h"
 
 struct net_port;
 
@@ -37,15 +38,9 @@ struct net_port_ops {
 	void (*too_large)(void *arg, const struct net_ip *dst, uint32_t bytes);
 };
 
-/*
- * struct net_stats - what the wire did, counted since open
- */
+/* struct net_stats - what the wire did, counted since open; see trace/counters.h */
 struct net_stats {
-	uint64_t tx_pkts, tx_bytes, tx_dropped;
-	uint64_t tx_lane_pkts; /* of tx_pkts: those that took a lane (lane.h) */
-	uint64_t rx_pkts, rx_bytes;
-	uint64_t rx_linux_flush; /* of rx_pkts: FLUSHs with Linux's ICRC (port_flush.c) */
-	uint64_t rx_bad_icrc, rx_malformed, rx_no_owner, rx_forwarded;
+	TRACE_NET_COUNTERS(TRACE_COUNTER_MEMBER)
 };
 
 /*

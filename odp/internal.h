@@ -127,13 +127,6 @@ struct odp_job {
 };
 
 #define ODP_N_COUNTERS (sizeof(struct odp_counters) / sizeof(uint64_t))
-_Static_assert(ODP_N_COUNTERS == TRACE_N_ODP, "a name for each");
-#define ODP_SAME_PLACE(member, name)                                                     \
-	_Static_assert(offsetof(struct odp_counters, member) ==                          \
-			   TRACE_ODP_##member * sizeof(uint64_t),                        \
-		       #name);
-ODP_COUNTER_LIST(ODP_SAME_PLACE)
-#undef ODP_SAME_PLACE
 
 /*
  * struct odp_demand - the on-demand part of an MR

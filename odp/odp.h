@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace/counters.h"
+
 struct odp_domain; /* the page tables of one process */
 struct odp_mr;
 struct odp_job; /* a fault that somebody else must resolve */
@@ -390,49 +392,9 @@ int odp_prefetch_async(struct odp_mr *mr, uint64_t iova, size_t len,
 /* Wait until all that was asked for before is done. */
 void odp_prefetch_drain(struct odp_domain *dom);
 
-/*
- * The counters of an MR: X(member of struct odp_counters, name outside). The name outside is
- * the key in JSON and the member of struct urxe_counters; in pages it is that of
- * rdma-statistic(8). tests/structure/test_lists.py checks that urxe.h, the manual page and
- * docs/odp.md have them all.
- *
- * Pages are of the MR's page size. A pinned MR counts nothing. Faults are events: faults =
- * read_faults + write_faults = local_faults + remote_faults.
- */
-#define ODP_COUNTER_LIST(X)                                                              \
-	/* pages that faults made present, or writable */                                \
-	X(pages_faulted, page_faults)                                                    \
-	/* pages that were dropped since the memory changed */                           \
-	X(pages_invalidated, page_invalidations)                                         \
-	/* pages that prefetch made present, or writable */                              \
-	X(pages_prefetched, page_prefetch)                                               \
-	/* faults, by what the HCA wanted */                                             \
-	X(read_faults, read_faults)                                                      \
-	X(write_faults, write_faults)                                                    \
-	/* the same faults, by whose request took them */                                \
-	X(local_faults, local_faults)                                                    \
-	X(remote_faults, remote_faults)                                                  \
-	/* those of them that found no memory */                                         \
-	X(failed_faults, failed_faults)                                                  \
-	/* events that dropped at least one page */                                      \
-	X(invalidations, invalidations)                                                  \
-	/* requests to prefetch, of one range each */                                    \
-	X(prefetches, prefetches)                                                        \
-	/* first accesses to a prefetched page */                                        \
-	X(prefetch_hits, prefetch_hits)                                                  \
-	/* accesses, of up to a packet, that found all pages present */                  \
-	X(cache_hits, cache_hits)                                                        \
-	/* pages dropped to keep a bound, or by a script */                              \
-	X(evictions, evictions)                                                          \
-	/* faults repeated since an invalidation raced */                                \
-	X(retries, fault_retries)                                                        \
-	/* nanoseconds spent in faults */                                                \
-	X(fault_ns, fault_ns)
-
-/* struct odp_counters - of one MR, or summed over all that ever were */
-#define ODP_COUNTER_MEMBER(member, name) uint64_t member;
+/* struct odp_counters - of one MR, or summed over all that ever were; see trace/counters.h */
 struct odp_counters {
-	ODP_COUNTER_LIST(ODP_COUNTER_MEMBER)
+	TRACE_ODP_COUNTERS(TRACE_COUNTER_MEMBER)
 };
 void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out);
 void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out);

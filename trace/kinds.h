@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#include "trace/counters.h"
+
 /* --- names of numbers ------------------------------------------------------------- */
 
 /*
@@ -559,71 +561,5 @@ static const uint64_t trace_busy_kinds = TRACE_KINDS(X) 0;
 #undef X
 
 _Static_assert(TRACE_N_KINDS <= 64, "a bit for each kind");
-
-/* --- counters --------------------------------------------------------------------- */
-
-/*
- * Counters of the page tables, of an MR or summed up: those of ODP_COUNTER_LIST (odp/odp.h), which
- * explains them, in that order
- */
-#define TRACE_ODP_COUNTERS(X)                                                            \
-	X(pages_faulted, "page_faults")                                                  \
-	X(pages_invalidated, "page_invalidations")                                       \
-	X(pages_prefetched, "page_prefetch")                                             \
-	X(read_faults, "read_faults")                                                    \
-	X(write_faults, "write_faults")                                                  \
-	X(local_faults, "local_faults")                                                  \
-	X(remote_faults, "remote_faults")                                                \
-	X(failed_faults, "failed_faults")                                                \
-	X(invalidations, "invalidations")                                                \
-	X(prefetches, "prefetches")                                                      \
-	X(prefetch_hits, "prefetch_hits")                                                \
-	X(cache_hits, "cache_hits")                                                      \
-	X(evictions, "evictions")                                                        \
-	X(retries, "fault_retries")                                                      \
-	X(fault_ns, "fault_ns")
-
-/* Counters of the wire, in the order of struct net_stats */
-#define TRACE_NET_COUNTERS(X)                                                            \
-	X(tx_pkts, "tx_packets")                                                         \
-	X(tx_bytes, "tx_bytes")                                                          \
-	X(tx_dropped, "tx_dropped")                                                      \
-	X(tx_lane_pkts, "tx_lane_packets")                                               \
-	X(rx_pkts, "rx_packets")                                                         \
-	X(rx_bytes, "rx_bytes")                                                          \
-	X(rx_linux_flush, "rx_linux_flush")                                              \
-	X(rx_bad_icrc, "rx_bad_icrc")                                                    \
-	X(rx_malformed, "rx_malformed")                                                  \
-	X(rx_no_owner, "rx_no_owner") X(rx_forwarded, "rx_forwarded")
-
-/* Counters of a device, in the order and by the names of rdma_rxe (rxe_hw_counters.c) */
-#define TRACE_HW_COUNTERS(X)                                                             \
-	X(SENT_PKTS, "sent_pkts")                                                        \
-	X(RCVD_PKTS, "rcvd_pkts")                                                        \
-	X(DUP_REQ, "duplicate_request")                                                  \
-	X(OUT_OF_SEQ_REQ, "out_of_seq_request")                                          \
-	X(RCV_RNR, "rcvd_rnr_err")                                                       \
-	X(SND_RNR, "send_rnr_err")                                                       \
-	X(RCV_SEQ_ERR, "rcvd_seq_err")                                                   \
-	X(SENDER_SCHED, "ack_deferred")                                                  \
-	X(RETRY_EXCEEDED, "retry_exceeded_err")                                          \
-	X(RNR_RETRY_EXCEEDED, "retry_rnr_exceeded_err")                                  \
-	X(COMP_RETRY, "completer_retry_err")                                             \
-	X(SEND_ERR, "send_err")                                                          \
-	X(LINK_DOWNED, "link_downed")                                                    \
-	X(RDMA_SEND, "rdma_sends")                                                       \
-	X(RDMA_RECV, "rdma_recvs")                                                       \
-	X(SENT_BYTES, "sent_bytes")                                                      \
-	X(RCVD_BYTES, "rcvd_bytes")
-
-#define X(member, name) TRACE_ODP_##member,
-enum trace_odp_counter { TRACE_ODP_COUNTERS(X) TRACE_N_ODP };
-#undef X
-#define X(member, name) TRACE_NET_##member,
-enum trace_net_counter { TRACE_NET_COUNTERS(X) TRACE_N_NET };
-#undef X
-#define X(id, name) TRACE_HW_##id,
-enum trace_hw_counter { TRACE_HW_COUNTERS(X) TRACE_N_HW };
-#undef X
 
 #endif

@@ -277,9 +277,11 @@ static void json_ip(FILE *out, const char *name, const struct trace_ip *ip)
 	fprintf(out, ",\"%s\":\"%s\"", name, trace_ip_text(ip, text));
 }
 
-#define NAME(member, name) name,
+#define NAME(member, name, unit, text) #name,
 static const char *const odp_names[] = {TRACE_ODP_COUNTERS(NAME)};
 static const char *const net_names[] = {TRACE_NET_COUNTERS(NAME)};
+#undef NAME
+#define NAME(id, name) name,
 static const char *const hw_names[] = {TRACE_HW_COUNTERS(NAME)};
 #undef NAME
 

@@ -25,7 +25,9 @@ def entries(path, macro):
 
 
 MODELS = entries('odp/odp.h', 'ODP_FAULT_MODEL_LIST')
-COUNTERS = entries('odp/odp.h', 'ODP_COUNTER_LIST')
+COUNTERS = entries('trace/counters.h', 'TRACE_ODP_COUNTERS')
+WIRE = entries('trace/counters.h', 'TRACE_NET_COUNTERS')
+UNITS = {'PAGES', 'FAULTS', 'EVENTS', 'REQUESTS', 'ACCESSES', 'NS', 'PACKETS', 'BYTES'}
 
 
 class FaultModels(unittest.TestCase):
@@ -59,32 +61,43 @@ class FaultModels(unittest.TestCase):
         self.assertIn('\\|'.join(name for _, name, _ in MODELS), text('README.md'))
 
 
-class Counters(unittest.TestCase):
-    def test_the_list_is_read(self):
-        self.assertGreaterEqual(len(COUNTERS), 15)
-        self.assertIn(['retries', 'fault_retries'], COUNTERS)
+def flat(words):
+    """Text without what lines, comments and manual pages put between and before its words"""
+    return ' '.join(words.replace('\\-', '-').replace(' *\t', ' ').replace(' * ', ' ').split())
 
-    def test_the_recorder_has_the_same(self):
-        self.assertEqual(entries('trace/kinds.h', 'TRACE_ODP_COUNTERS'), COUNTERS)
+
+class Counters(unittest.TestCase):
+    def test_the_lists_are_read(self):
+        self.assertGreaterEqual(len(COUNTERS), 15)
+        self.assertEqual(COUNTERS[13][:3], ['retries', 'fault_retries', 'FAULTS'])
+        self.assertGreaterEqual(len(WIRE), 11)
+        for entry in COUNTERS + WIRE:
+            self.assertEqual(len(entry), 4, entry)
+            self.assertIn(entry[2], UNITS)
 
     def test_the_public_structure_has_each_and_explains_it(self):
         header = text('verbs/preload/include/urxe.h')
         struct = re.search(r'/\*\n \* struct urxe_counters.*?\n};', header, re.S).group(0)
         comment, members = struct.split('*/')
         public = re.findall(r'uint64_t (\w+);', members)
-        self.assertEqual(sorted(public), sorted([name for _, name in COUNTERS] + ['pages_cached']))
-        for name in public:
-            self.assertIn(f'@{name}', comment)
+        self.assertEqual(sorted(public), sorted([name for _, name, _, _ in COUNTERS] + ['pages_cached']))
+        for _, name, _, what in COUNTERS:
+            self.assertIn(f' @{name}: {what} @', flat(comment))
 
     def test_the_manual_page_explains_each(self):
-        page = text('docs/man/urxe_mr_counters.3')
-        for _, name in COUNTERS:
-            self.assertRegex(page, rf'(?m)^\.IR? .*\b{name}\b')
+        page = flat(text('docs/man/urxe_mr_counters.3'))
+        for _, name, _, what in COUNTERS:
+            self.assertIn(f' .I {name} {what} .', page)
 
-    def test_the_guide_has_each_in_its_table(self):
+    def test_the_guide_of_on_demand_paging_has_each_in_its_table(self):
         rows = '\n'.join(l for l in text('docs/odp.md').split('\n') if l.startswith('|'))
-        for member, _ in COUNTERS:
+        for member, *_ in COUNTERS:
             self.assertIn(f'`{member}`', rows)
+
+    def test_the_guide_of_traces_has_each_of_the_wire(self):
+        guide = text('docs/trace.md')
+        for _, name, unit, what in WIRE:
+            self.assertIn(f'\n| `{name}` | {unit.lower()} | {what} |\n', guide)
 
 
 class Suites(unittest.TestCase):

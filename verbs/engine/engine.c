@@ -189,9 +189,6 @@ static void faults_resolved(void *arg)
 	engine_wake(arg);
 }
 
-_Static_assert(sizeof(struct net_stats) == TRACE_N_NET * sizeof(uint64_t),
-	       "a name for each counter");
-
 static int start_layers(struct engine *e, const char **what)
 {
 	const struct net_port_cfg port_cfg = {

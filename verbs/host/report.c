@@ -19,9 +19,11 @@
 #include "trace/render.h"
 #include "verbs/host/report_text.h"
 
-#define NAME(member, name) name,
+#define NAME(member, name, unit, text) #name,
 static const char *const odp_names[] = {TRACE_ODP_COUNTERS(NAME)};
 static const char *const net_names[] = {TRACE_NET_COUNTERS(NAME)};
+#undef NAME
+#define NAME(id, name) name,
 static const char *const hw_names[] = {TRACE_HW_COUNTERS(NAME)};
 #undef NAME
 

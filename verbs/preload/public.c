@@ -125,8 +125,8 @@ PUBLIC int urxe_is_emulated(struct ibv_context *context)
 static int give_counters(const struct odp_counters *c, uint64_t cached,
 			 struct urxe_counters *to, size_t size)
 {
-#define GIVE(member, name) .name = c->member,
-	const struct urxe_counters out = {ODP_COUNTER_LIST(GIVE).pages_cached = cached};
+#define GIVE(member, name, unit, text) .name = c->member,
+	const struct urxe_counters out = {TRACE_ODP_COUNTERS(GIVE).pages_cached = cached};
 #undef GIVE
 	size_t known = size < sizeof(out) ? size : sizeof(out);
 

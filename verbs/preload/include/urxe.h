@@ -50,17 +50,18 @@ int urxe_is_emulated(struct ibv_context *context);
  * @page_faults: pages that faults made present or writable (rdma-statistic(8))
  * @page_invalidations: pages that the device had to forget (rdma-statistic(8))
  * @page_prefetch: pages that prefetch made present or writable (rdma-statistic(8))
- * @read_faults, @write_faults: faults, by what the device wanted
+ * @read_faults: faults of accesses that read
+ * @write_faults: faults of accesses that write
  * @local_faults: faults of this process' own work requests
  * @remote_faults: faults of requests that came from a peer
- * @failed_faults: those that found no memory, so that the request failed
+ * @failed_faults: faults that found no memory, so that the request failed
  * @invalidations: events that dropped at least one page
  * @prefetches: requests to prefetch, of one range each
  * @prefetch_hits: first accesses to a prefetched page: faults that were saved
  * @cache_hits: accesses, of up to a packet each, that found all pages present
- * @evictions: pages dropped to keep the bound on cached pages
- * @fault_ns: time spent in faults, nanoseconds; with a latency of the fault model,
- *	until the access was repeated
+ * @evictions: pages dropped to keep the bound on cached pages, or by a script
+ * @fault_ns: time spent in faults, nanoseconds; with a latency, until the access was
+ *	repeated
  * @fault_retries: faults repeated since the memory changed meanwhile
  * @pages_cached: pages in the page table now; no reset changes it
  *
