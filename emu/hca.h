@@ -123,7 +123,7 @@ struct emu_ops {
 
 /*
  * struct emu_hca_cfg
- * @guid:	node and system image GUID, network order
+ * @guid_be:	node and system image GUID, network order
  * @mtu:	active MTU of the port
  * @odp:	where MRs are made
  * @seed:	of initial keys; tests set it

@@ -63,8 +63,6 @@ static int syndrome_text(uint8_t s, char *buf, size_t size)
 		if ((s & 0x1f) < sizeof(naks) / sizeof(naks[0]))
 			return snprintf(buf, size, "%s", naks[s & 0x1f]);
 		break;
-	default:
-		break;
 	}
 	return snprintf(buf, size, "syndrome 0x%02x", s);
 }
@@ -130,9 +128,33 @@ static int number_text(enum trace_unit unit, uint64_t v, char *buf, size_t size)
 		return syndrome_text((uint8_t)v, buf, size);
 	case TRACE_ATTR:
 		return attr_text((uint32_t)v, buf, size);
-	default:
-		return snprintf(buf, size, "%" PRIu64, v);
+	case TRACE_NUM:
+	case TRACE_PSN:
+	case TRACE_IP:
+	case TRACE_OPCODE:
+	case TRACE_WR:
+	case TRACE_WC:
+	case TRACE_STATUS:
+	case TRACE_STATE:
+	case TRACE_TYPE:
+	case TRACE_EVENT:
+	case TRACE_CM_MSG:
+	case TRACE_CM_EVENT:
+	case TRACE_CM_CALL:
+	case TRACE_ADVICE:
+	case TRACE_WHY:
+	case TRACE_DROP:
+	case TRACE_CAUSE:
+	case TRACE_TIMER:
+	case TRACE_WAIT:
+	case TRACE_MODEL:
+	case TRACE_INVAL:
+	case TRACE_OBJECT:
+	case TRACE_VERB:
+	case TRACE_NOTE:
+		break; /* the others have no name for it */
 	}
+	return snprintf(buf, size, "%" PRIu64, v);
 }
 
 int trace_field_text(const struct trace_record *r, const struct trace_field_desc *f,
@@ -236,7 +258,31 @@ static void json_field(FILE *out, const struct trace_record *r,
 	case TRACE_BOOL:
 		fputs(trace_field(r, f) ? "true" : "false", out);
 		break;
-	default:
+	case TRACE_ADDR:
+	case TRACE_IP:
+	case TRACE_ERRNO:
+	case TRACE_OPCODE:
+	case TRACE_WR:
+	case TRACE_WC:
+	case TRACE_STATUS:
+	case TRACE_STATE:
+	case TRACE_TYPE:
+	case TRACE_EVENT:
+	case TRACE_CM_MSG:
+	case TRACE_CM_EVENT:
+	case TRACE_CM_CALL:
+	case TRACE_ADVICE:
+	case TRACE_ATTR:
+	case TRACE_WHY:
+	case TRACE_DROP:
+	case TRACE_CAUSE:
+	case TRACE_TIMER:
+	case TRACE_WAIT:
+	case TRACE_MODEL:
+	case TRACE_INVAL:
+	case TRACE_OBJECT:
+	case TRACE_VERB:
+	case TRACE_NOTE:
 		trace_field_text(r, f, text, sizeof(text));
 		trace_json_string(out, text);
 	}

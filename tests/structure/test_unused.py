@@ -16,6 +16,11 @@ class TheTree(unittest.TestCase):
     def test_what_files_give_is_used(self):
         self.assertEqual(unused.check(ROOT, BUILD), [])
 
+    def test_exceptions_are_in_use(self):
+        names = {name for _, name in unused.unused(ROOT, BUILD)}
+        for name in unused.EXCEPTIONS:
+            self.assertTrue(name in names or name in unused.PREFIXES and any(n.startswith(name) for n in names), name)
+
 
 class ASmallTree(SmallTree):
     compiler = CC

@@ -8,7 +8,7 @@ import os
 
 import rooms
 
-# Who else may use a name: the beginning of the name, and why
+# Who else may use a name (what ends in _ is the beginning of some), and why
 EXCEPTIONS = {
     'main': 'the C library calls it',
     'urxe_': 'the interface of the library to programs',
@@ -19,10 +19,10 @@ EXCEPTIONS = {
     'net_port_stats': 'a port without a recorder: for tests',
     'odp_domain_counters': 'page tables without a recorder: for tests',
     'odp_domain_each': 'page tables without a recorder: for tests',
-    'recorder_': 'of trace/: a recorder, of which rooms use what they need',
-    'report_expand': 'who records to a file names it by the same pattern',
-    'trace_': 'of trace/: a reader, of which rooms use what they need',
+    'trace_reload': 'a reader that follows a segment: for tests of what a writer may do meanwhile',
 }
+
+PREFIXES = tuple(name for name in EXCEPTIONS if name.endswith('_'))
 
 
 def interposed(root):
@@ -34,8 +34,8 @@ def interposed(root):
         return set(f.read().split())
 
 
-def check(root, build):
-    """Sentences, one for each name that no other file uses"""
+def unused(root, build):
+    """(source, name) of what no other file uses, exceptions or not"""
     files = [(source, obj) for source, obj in rooms.objects(root, build)
              if rooms.room_of(source, rooms.ROOMS)]
     found = rooms.symbols([obj for _, obj in files])
@@ -44,9 +44,14 @@ def check(root, build):
         for name in found[obj][1]:
             users.setdefault(name, set()).add(source)
     used_elsewhere = interposed(root)
-    bad = set()
     for source, obj in files:
         for name in found[obj][0] - used_elsewhere:
-            if not name.startswith(tuple(EXCEPTIONS)) and not users.get(name, set()) - {source}:
-                bad.add(f'{source} defines {name}, which no other file of the product uses')
-    return sorted(bad)
+            if not users.get(name, set()) - {source}:
+                yield source, name
+
+
+def check(root, build):
+    """Sentences, one for each name that should be static, or go"""
+    return sorted({f'{source} defines {name}, which no other file of the product uses'
+                   for source, name in unused(root, build)
+                   if not name.startswith(PREFIXES) and name not in EXCEPTIONS})
