@@ -402,8 +402,14 @@ static void show_packet(struct trace_packet *p, uint64_t now, const struct roce_
 	p->count++;
 }
 
-#define PACKET(qp_, h_, len_, why_)                                                      \
-	.qpn = (qp_)->qpn, .peer = (qp_)->attr.dest_qp_num, .psn = (h_)->psn,            \
+/* Of a datagram, each packet says whom it goes to, or who sent it. */
+static uint32_t peer_of(const struct emu_qp *qp, uint32_t by_packet)
+{
+	return qp->attr.dest_qp_num ? qp->attr.dest_qp_num : by_packet;
+}
+
+#define PACKET(qp_, h_, len_, why_, by_packet_)                                          \
+	.qpn = (qp_)->qpn, .peer = peer_of(qp_, by_packet_), .psn = (h_)->psn,           \
 	.opcode = (h_)->opcode, .why = (uint8_t)(why_), .syndrome = (h_)->syndrome,      \
 	.ack_req = (h_)->ack_req, .length = (len_), .msn = (h_)->msn, .va = (h_)->va,    \
 	.rkey = (h_)->rkey, .dma_length = (h_)->dma_len
@@ -426,11 +432,11 @@ static RARE void record_tx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t
 	struct emu_hca *hca = qp->hca;
 
 	if (is_nak(h))
-		EMU_TRACE(hca, nak_out, PACKET(qp, h, len, why));
+		EMU_TRACE(hca, nak_out, PACKET(qp, h, len, why, h->dqpn));
 	else if (is_usual(why))
-		EMU_TRACE(hca, packet_out, PACKET(qp, h, len, why));
+		EMU_TRACE(hca, packet_out, PACKET(qp, h, len, why, h->dqpn));
 	else
-		EMU_TRACE(hca, packet_again, PACKET(qp, h, len, why));
+		EMU_TRACE(hca, packet_again, PACKET(qp, h, len, why, h->dqpn));
 }
 
 /* A trace of all kinds has the packet, and a usual one if it is a rare one. */
@@ -457,9 +463,9 @@ void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 static RARE void record_rx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len)
 {
 	if (is_nak(h))
-		EMU_TRACE(qp->hca, nak_in, PACKET(qp, h, len, 0));
+		EMU_TRACE(qp->hca, nak_in, PACKET(qp, h, len, 0, h->sqpn));
 	else
-		EMU_TRACE(qp->hca, packet_in, PACKET(qp, h, len, 0));
+		EMU_TRACE(qp->hca, packet_in, PACKET(qp, h, len, 0, h->sqpn));
 }
 
 void tr_dropped(struct emu_hca *hca, const struct emu_qp *qp, const struct net_rx *pkt,

@@ -1,31 +1,23 @@
 /*
- * findings.c - see findings.h.
+ * findings.c - what records change in the summaries; see findings.h and findings_internal.h.
  *
- * Each QP and each MR of each trace has a summary, which records change as they come; sentences
- * are made from the summaries (findings_say.c). A request is known from its post to its completion; what its QP
- * had waited for at either end tells what it waited for.
+ * Each QP and each MR of each trace has a summary, which records change as they come. A request
+ * is known from its post to its completion; what its QP had waited for at either end tells what
+ * it waited for.
  *
- * Owns the summaries. Must not know: how sentences are shown.
+ * Owns the summaries. Must not know: sentences.
  */
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/findings_internal.h"
-#include "trace/render.h"
 
-#define MAX_PAGES  (1u << 24) /* of an MR whose pages are told apart */
-#define MAX_EVENTS 64	      /* sentences about single records of a kind */
-#define RNR_TYPE   0x20	      /* of an AETH syndrome, IBTA table 44 */
-
-const char *finding_level_name(enum finding_level level)
-{
-	static const char *const name[] = {"failed", "slow", "note"};
-
-	return name[level];
-}
+#define MAX_PAGES     (1u << 24) /* of an MR whose pages are told apart */
+#define RNR_TYPE      0x20	 /* of an AETH syndrome, IBTA table 44 */
+#define SEND_SIGNALED 2		 /* enum ibv_send_flags */
+/* enum rdma_cm_event_type: errors of address, route, connection and multicast, unreachable,
+   rejected */
+#define CM_ERRORS (1u << 1 | 1u << 3 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 13)
 
 /* --- looking up ------------------------------------------------------------------- */
 
@@ -62,88 +54,30 @@ static struct mr *mr_of(struct findings *f, int from, uint32_t mr)
 	return m;
 }
 
-struct qp *findings_other_end(struct findings *f, const struct qp *q)
+static void count(struct since *s, uint64_t time, uint64_t ns)
 {
-	struct qp *p, *next;
-
-	HASH_ITER (hh, f->qp, p, next)
-		if (q->peer && p->key.qpn == q->peer &&
-		    (p->peer == q->key.qpn || !p->peer) && p != q)
-			return p;
-	return NULL;
+	if (!s->count++)
+		s->first = time;
+	s->last = time;
+	s->ns += ns;
 }
 
-/* --- sentences -------------------------------------------------------------------- */
-
-static struct finding *room_for(struct finding **list, size_t *n, size_t *room)
-{
-	size_t want = *room ? 2 * *room : 16;
-	struct finding *more = *list;
-
-	if (*n == *room) {
-		more = realloc(*list, want * sizeof(*more));
-		if (!more)
-			return NULL;
-		*list = more;
-		*room = want;
-	}
-	memset(&more[*n], 0, sizeof(*more));
-	return &more[(*n)++];
-}
-
-struct finding *findings_say(struct findings *f, enum finding_level level, int from,
-			     uint64_t time, const char *fmt, ...)
-{
-	struct finding *x = room_for(&f->list, &f->n_list, &f->room);
-	va_list ap;
-
-	if (!x)
-		x = &f->nowhere;
-	x->level = level;
-	x->from = from;
-	x->time = time;
-	va_start(ap, fmt);
-	vsnprintf(x->text, sizeof(x->text), fmt, ap);
-	va_end(ap);
-	return x;
-}
-
-void findings_append(char *text, size_t size, const char *fmt, ...)
-{
-	size_t n = strlen(text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text + n, size - n, fmt, ap);
-	va_end(ap);
-}
-
-const char *findings_who(const struct findings *f, int from, char buf[96])
-{
-	const struct trace_info *i = trace_info(f->t[from]);
-
-	snprintf(buf, 96, "%s (pid %d)", i->program, i->pid);
-	return buf;
-}
-
-/* Single records that are a sentence as they stand */
+/* Records that are a sentence as they stand */
 static void event(struct findings *f, enum finding_level level, const struct moment *m)
 {
-	struct finding *x;
-	char line[300], name[96];
+	size_t room = f->room_events ? 2 * f->room_events : 16;
+	struct event *more;
 
 	if (f->told[m->r.kind]++ >= MAX_EVENTS)
 		return;
-	x = room_for(&f->event, &f->n_events, &f->room_events);
-	if (!x)
-		return;
-	trace_text(&m->r, line, sizeof(line));
-	x->level = level;
-	x->time = m->time;
-	x->from = m->from;
-	x->kind = m->r.kind;
-	snprintf(x->text, sizeof(x->text), "%s: %s.", findings_who(f, m->from, name),
-		 line);
+	if (f->n_events == f->room_events) {
+		more = realloc(f->event, room * sizeof(*more));
+		if (!more)
+			return;
+		f->event = more;
+		f->room_events = room;
+	}
+	f->event[f->n_events++] = (struct event){.level = level, .m = *m};
 }
 
 /* --- records of QPs --------------------------------------------------------------- */
@@ -161,13 +95,15 @@ static void add_post(struct qp *q, const struct moment *m)
 	o = &q->open[q->posted++ % OPEN_REQUESTS];
 	*o = (struct open){.wr_id = m->r.u.post_send.wr_id,
 			   .time = m->time,
-			   .opcode = m->r.u.post_send.opcode};
+			   .opcode = m->r.u.post_send.opcode,
+			   .signaled =
+			       q->sig_all || m->r.u.post_send.flags & SEND_SIGNALED};
 	memcpy(o->waited, q->waited, sizeof(o->waited));
 }
 
 static void took(struct qp *q, const struct open *o, uint64_t now)
 {
-	uint64_t ns = since(o->time, now);
+	uint64_t ns = findings_span(o->time, now);
 	unsigned int bin = 0;
 
 	while (bin < 63 && ns >> (bin + 1))
@@ -184,12 +120,16 @@ static void took(struct qp *q, const struct open *o, uint64_t now)
 		q->slowest.waited[i] = q->waited[i] - o->waited[i];
 }
 
-/* A send request completed, and with it those before it that ask for no completion. */
-static void add_send_completion(struct qp *q, uint64_t wr_id, uint64_t now)
+/*
+ * A send request completed, and with it those before it that ask for no completion. One that
+ * fails may be any.
+ */
+static void add_send_completion(struct qp *q, uint64_t wr_id, bool failed, uint64_t now)
 {
 	uint64_t i = q->done;
 
-	while (i < q->posted && q->open[i % OPEN_REQUESTS].wr_id != wr_id)
+	while (i < q->posted && (q->open[i % OPEN_REQUESTS].wr_id != wr_id ||
+				 !(failed || q->open[i % OPEN_REQUESTS].signaled)))
 		i++;
 	if (i == q->posted)
 		return;
@@ -200,8 +140,15 @@ static void add_send_completion(struct qp *q, uint64_t wr_id, uint64_t now)
 /* The peer is ready again: a packet of it came that is no such NAK. */
 static void rnr_over(struct qp *q, uint64_t now)
 {
-	uint64_t ns = since(q->rnr_since, now);
+	uint64_t ns = findings_span(q->rnr_since, now);
+	uint64_t from = q->done > q->rnr_until ? q->done : q->rnr_until;
 
+	if (!q->rnr_since)
+		return;
+	/* all that were posted stood behind the one that waited */
+	if (q->posted > from)
+		q->rnr_requests += q->posted - from;
+	q->rnr_until = q->posted;
 	q->rnr.ns += ns;
 	q->waited[WAIT_RNR] += ns;
 	q->rnr_since = 0;
@@ -209,19 +156,13 @@ static void rnr_over(struct qp *q, uint64_t now)
 
 static void add_nak_in(struct qp *q, const struct moment *m)
 {
-	const struct trace_rec_nak_in *p = &m->r.u.nak_in;
-
-	if ((p->syndrome & 0xe0) != RNR_TYPE) {
+	if ((m->r.u.nak_in.syndrome & 0xe0) != RNR_TYPE) {
 		rnr_over(q, m->time);
 		return;
 	}
 	count(&q->rnr, m->time, 0);
 	if (!q->rnr_since)
 		q->rnr_since = m->time;
-	if (!q->rnr_known || q->rnr_now != p->psn)
-		q->rnr_requests++;
-	q->rnr_known = true;
-	q->rnr_now = p->psn;
 }
 
 static void add_completion(struct qp *q, const struct moment *m)
@@ -239,12 +180,12 @@ static void add_completion(struct qp *q, const struct moment *m)
 		return;
 	rnr_over(q, m->time);
 	if (q->open)
-		add_send_completion(q, c->wr_id, m->time);
+		add_send_completion(q, c->wr_id, c->status, m->time);
 }
 
 static void add_timer(struct qp *q, const struct moment *m)
 {
-	uint64_t ns = since(q->sent, m->time);
+	uint64_t ns = findings_span(q->sent, m->time);
 
 	if (m->r.u.timer.timer != TRACE_TIMER_ACK)
 		return;
@@ -464,6 +405,8 @@ static void add_qp_record(struct findings *f, const struct moment *m)
 			q->first_after = m->time;
 	} else if (r->kind == TRACE_KIND_timer)
 		add_timer(q, m);
+	else if (r->kind == TRACE_KIND_create_qp)
+		q->sig_all = r->u.create_qp.sig_all;
 	else if (r->kind == TRACE_KIND_modify_qp)
 		add_modify(q, &r->u.modify_qp);
 	else if (r->kind == TRACE_KIND_qp_state)
@@ -490,10 +433,8 @@ void findings_add(struct findings *f, const struct moment *m)
 		event(f, FINDING_FAILED, m);
 	else if (r->kind == TRACE_KIND_reg_mr || r->kind == TRACE_KIND_rereg_mr)
 		add_registration(f, m);
-	else if (r->kind == TRACE_KIND_cm_event &&
-		 strstr("ADDR_ERROR ROUTE_ERROR CONNECT_ERROR UNREACHABLE REJECTED "
-			"MULTICAST_ERROR",
-			word(TRACE_CM_EVENT, r->u.cm_event.event)))
+	else if (r->kind == TRACE_KIND_cm_event && r->u.cm_event.event < 32 &&
+		 CM_ERRORS >> r->u.cm_event.event & 1)
 		event(f, FINDING_FAILED, m);
 	else if (trace_field_named(trace_kind(r->kind), "qpn"))
 		add_qp_record(f, m);
@@ -503,45 +444,7 @@ void findings_add(struct findings *f, const struct moment *m)
 		add_fault_wait(f, m);
 }
 
-/* --- the list --------------------------------------------------------------------- */
-
-static int worst_first(const void *a, const void *b)
-{
-	const struct finding *x = a, *y = b;
-
-	if (x->level != y->level)
-		return x->level < y->level ? -1 : 1;
-	if (x->cost != y->cost)
-		return x->cost > y->cost ? -1 : 1;
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return strcmp(x->text, y->text);
-}
-
-static void say_events(struct findings *f)
-{
-	for (size_t i = 0; i < f->n_events; i++) {
-		struct finding *x = room_for(&f->list, &f->n_list, &f->room);
-
-		if (x)
-			*x = f->event[i];
-	}
-}
-
-const struct finding *findings_list(struct findings *f, size_t *n)
-{
-	static const struct finding nothing = {.level = FINDING_NOTE,
-					       .text = "There is no memory to say more."};
-
-	f->n_list = 0;
-	findings_say_all(f);
-	say_events(f);
-	*n = f->n_list ? f->n_list : 1;
-	if (!f->n_list)
-		return &nothing;
-	qsort(f->list, f->n_list, sizeof(*f->list), worst_first);
-	return f->list;
-}
+/* --- beginning and end ---------------------------------------------------------- */
 
 struct findings *findings_new(struct trace_reader **t, int n)
 {

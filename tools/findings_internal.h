@@ -1,6 +1,6 @@
 /*
- * findings_internal.h - the summaries of a trace, which findings.c makes of its records, and
- * findings_say.c of which sentences are made.
+ * findings_internal.h - the summaries that records change (findings.c) and sentences are made
+ * from (findings_say.c).
  */
 #ifndef URXE_TOOLS_FINDINGS_INTERNAL_H
 #define URXE_TOOLS_FINDINGS_INTERNAL_H
@@ -10,16 +10,21 @@
 #include "tools/findings.h"
 
 #define OPEN_REQUESTS 4096 /* posts remembered of a QP, those before are forgotten */
+#define MAX_EVENTS    64   /* records of a kind that become sentences */
 
 /* struct since - how often, since when, how long in all */
 struct since {
 	uint64_t count, first, last, ns;
 };
 
-/* struct open - a request that is posted and not complete; @waited: see struct qp */
+/*
+ * struct open - a request that is posted and not complete; @waited: see struct qp; @signaled: it
+ * asked for a completion, the others are complete with the next that did
+ */
 struct open {
 	uint64_t wr_id, time, waited[3];
 	uint8_t opcode;
+	bool signaled;
 };
 
 /* What a request can wait for, the index of struct qp.waited */
@@ -27,9 +32,9 @@ enum { WAIT_RNR, WAIT_RETRY, WAIT_FAULT, N_WAITS };
 
 /*
  * struct qp - the summary of a QP
- * @state:	the last one
+ * @state:	the last one; @sig_all: each of its requests asks for a completion
  * @rnr:	NAKs of the peer that it was not ready; @rnr_since: it waits for that, 0: not
- * @rnr_requests: requests that had to wait; @rnr_now: the one that does, by its PSN
+ * @rnr_requests: requests that had to wait, those posted before number @rnr_until are counted
  * @rnr_sent:	own ones; @taken: receive requests taken, @first_after: when the first was after
  *		the first of these NAKs
  * @timer:	acknowledge timeouts, with the time that passed in silence before
@@ -49,9 +54,8 @@ struct qp {
 	uint32_t peer;
 	uint8_t state, status, rnr_retry, retry_cnt;
 	struct since rnr, timer, rnr_sent;
-	uint64_t rnr_since, rnr_requests, taken, first_after;
-	uint32_t rnr_now;
-	bool rnr_known;
+	uint64_t rnr_since, rnr_requests, rnr_until, taken, first_after;
+	bool sig_all;
 	struct since again[TRACE_N_WHYS], drop[TRACE_N_DROPS];
 	uint64_t waited[N_WAITS];
 	uint64_t sent, n_in;
@@ -85,10 +89,16 @@ struct mr {
 	UT_hash_handle hh;
 };
 
+/* struct event - a record that is a sentence as it stands */
+struct event {
+	enum finding_level level;
+	struct moment m;
+};
+
 /*
  * struct findings
- * @list:	the sentences; @event: those that are records as they stand; @nowhere: one that
- *		there is no memory for
+ * @list:	the sentences; @nowhere: one that there is no memory for
+ * @event:	records that become sentences
  * @first, @last: times of the trace
  * @told:	records by kind that became an event
  * @stray:	packets thrown away that belong to no QP, the last in trace @stray_from
@@ -98,7 +108,8 @@ struct findings {
 	int n;
 	struct qp *qp;
 	struct mr *mr;
-	struct finding *list, *event, nowhere;
+	struct finding *list, nowhere;
+	struct event *event;
 	size_t n_list, room, n_events, room_events;
 	uint64_t first, last;
 	uint64_t told[TRACE_N_KINDS];
@@ -106,44 +117,10 @@ struct findings {
 	int stray_from;
 };
 
-static inline void count(struct since *s, uint64_t time, uint64_t ns)
-{
-	if (!s->count++)
-		s->first = time;
-	s->last = time;
-	s->ns += ns;
-}
-
-static inline uint64_t since(uint64_t then, uint64_t now)
+/* From @then to @now, 0 if that is no time */
+static inline uint64_t findings_span(uint64_t then, uint64_t now)
 {
 	return then && then < now ? now - then : 0;
 }
-
-static inline const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
-static inline const char *word(enum trace_unit unit, uint64_t v)
-{
-	const char *name = trace_name(unit, v);
-
-	return name ? name : "unknown";
-}
-
-/* findings.c */
-/* A sentence about trace @from; it can be appended to */
-struct finding *findings_say(struct findings *f, enum finding_level level, int from,
-			     uint64_t time, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
-void findings_append(char *text, size_t size, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The program that trace @from is of */
-const char *findings_who(const struct findings *f, int from, char buf[96]);
-/* The QP at the other end, if its process was traced too */
-struct qp *findings_other_end(struct findings *f, const struct qp *q);
-
-/* findings_say.c: all that the summaries tell */
-void findings_say_all(struct findings *f);
 
 #endif

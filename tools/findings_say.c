@@ -1,30 +1,126 @@
 /*
- * findings_say.c - sentences about what the summaries of a trace tell.
+ * findings_say.c - what was found, in sentences; see findings.h.
  *
- * Must not know: records (findings.c), how sentences are shown.
+ * Must not know: records, beyond those that are sentences as they stand.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/findings_internal.h"
+#include "tools/segments.h"
 #include "trace/render.h"
 
 #define SLOW_NS	    1000000 /* what takes less is not worth a sentence */
 #define SLOW_FACTOR 50	    /* the slowest request by the median, to be told */
+#define ALIKE	    4	    /* sentences that are alike */
+
+const char *finding_level_name(enum finding_level level)
+{
+	static const char *const name[] = {"failed", "slow", "note"};
+
+	return name[level];
+}
+
+/* --- sentences -------------------------------------------------------------------- */
+
+/* Room for one more sentence; one that is nowhere if there is no memory */
+static struct finding *next(struct findings *f)
+{
+	size_t want = f->room ? 2 * f->room : 16;
+	struct finding *x = &f->nowhere;
+
+	if (f->n_list == f->room) {
+		struct finding *more = realloc(f->list, want * sizeof(*more));
+
+		if (more) {
+			f->list = more;
+			f->room = want;
+		}
+	}
+	if (f->n_list < f->room)
+		x = &f->list[f->n_list++];
+	memset(x, 0, sizeof(*x));
+	return x;
+}
+
+static struct finding *say(struct findings *f, enum finding_level level, int from,
+			   uint64_t time, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+static struct finding *say(struct findings *f, enum finding_level level, int from,
+			   uint64_t time, const char *fmt, ...)
+{
+	struct finding *x = next(f);
+	va_list ap;
+
+	x->level = level;
+	x->from = from;
+	x->time = time;
+	va_start(ap, fmt);
+	vsnprintf(x->text, sizeof(x->text), fmt, ap);
+	va_end(ap);
+	return x;
+}
+
+static void append(char *text, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t size, const char *fmt, ...)
+{
+	size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text + n, size - n, fmt, ap);
+	va_end(ap);
+}
+
+static const char *who(const struct findings *f, int from, char buf[96])
+{
+	const struct trace_info *i = trace_info(f->t[from]);
+
+	snprintf(buf, 96, "%s (pid %d)", i->program, i->pid);
+	return buf;
+}
+
+static const char *word(enum trace_unit unit, uint64_t v)
+{
+	const char *name = trace_name(unit, v);
+
+	return name ? name : "unknown";
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* The QP at the other end, if its process was traced too */
+static struct qp *other_end(struct findings *f, const struct qp *q)
+{
+	struct qp *p, *next;
+
+	HASH_ITER (hh, f->qp, p, next)
+		if (q->peer && p->key.qpn == q->peer &&
+		    (p->peer == q->key.qpn || !p->peer) && p != q)
+			return p;
+	return NULL;
+}
 
 /* --- sentences about QPs ---------------------------------------------------------- */
 
 /* Why no acknowledge came, as far as the other end tells */
 static void why_silent(struct findings *f, const struct qp *q, char *text, size_t size)
 {
-	const struct qp *p = findings_other_end(f, q);
+	const struct qp *p = other_end(f, q);
 	char name[96];
 
 	if (!q->n_in)
-		findings_append(text, size, " Nothing ever came from the peer.");
+		append(text, size, " Nothing ever came from the peer.");
 	if (!p) {
-		findings_append(
+		append(
 		    text, size,
 		    " The peer was not traced: it is gone, its address or QPN is wrong, "
 		    "or packets are lost on the way.");
@@ -32,20 +128,19 @@ static void why_silent(struct findings *f, const struct qp *q, char *text, size_
 	}
 	for (size_t i = 0; i < TRACE_N_DROPS; i++)
 		if (p->drop[i].count)
-			findings_append(text, size,
-					" The peer threw away %" PRIu64 " packets: %s.",
-					p->drop[i].count, word(TRACE_DROP, i));
+			append(text, size,
+			       " The peer threw away %" PRIu64 " packets: %s.",
+			       p->drop[i].count, word(TRACE_DROP, i));
 	if (p->failed)
-		findings_append(text, size, " The peer's QP 0x%06x had failed itself.",
-				p->key.qpn);
+		append(text, size, " The peer's QP 0x%06x had failed itself.",
+		       p->key.qpn);
 	else if (p->state < 2) /* RTR */
-		findings_append(text, size,
-				" The peer's QP 0x%06x was in %s, not ready to receive.",
-				p->key.qpn, word(TRACE_STATE, p->state));
+		append(text, size,
+		       " The peer's QP 0x%06x was in %s, not ready to receive.",
+		       p->key.qpn, word(TRACE_STATE, p->state));
 	else if (trace_info(f->t[p->key.from])->end == TRACE_RUNNING)
-		findings_append(text, size,
-				" %s, its peer, did not end in order: killed?",
-				findings_who(f, (int)p->key.from, name));
+		append(text, size, " %s, its peer, did not end in order: killed?",
+		       who(f, (int)p->key.from, name));
 }
 
 static void why_failed(struct findings *f, const struct qp *q, char *text, size_t size)
@@ -54,32 +149,28 @@ static void why_failed(struct findings *f, const struct qp *q, char *text, size_
 	char time[32];
 
 	if (!strcmp(status, "RETRY_EXC_ERR")) {
-		findings_append(text, size,
-				" No acknowledge came in %" PRIu64
-				" timeouts (%s of silence).",
-				q->timer.count, trace_time_text(q->timer.ns, time));
+		append(text, size,
+		       " No acknowledge came in %" PRIu64 " timeouts (%s of silence).",
+		       q->timer.count, trace_time_text(q->timer.ns, time));
 		why_silent(f, q, text, size);
 	} else if (!strcmp(status, "RNR_RETRY_EXC_ERR"))
-		findings_append(
-		    text, size,
-		    " The peer had no receive request for it and answered so %" PRIu64
-		    " times in %s; rnr_retry is %u. Post receives before the peer "
-		    "sends, or set rnr_retry to 7.",
-		    q->rnr.count, trace_time_text(q->rnr.ns, time), q->rnr_retry);
+		append(text, size,
+		       " The peer had no receive request for it and answered so %" PRIu64
+		       " times in %s; rnr_retry is %u. Post receives before the peer "
+		       "sends, or set rnr_retry to 7.",
+		       q->rnr.count, trace_time_text(q->rnr.ns, time), q->rnr_retry);
 	else if (!strcmp(status, "REM_ACCESS_ERR"))
-		findings_append(text, size,
-				" The peer refused the access: rkey, range, or the right "
-				"IBV_ACCESS_REMOTE_* of MR or QP is missing there.");
+		append(text, size,
+		       " The peer refused the access: rkey, range, or the right "
+		       "IBV_ACCESS_REMOTE_* of MR or QP is missing there.");
 	else if (!strcmp(status, "LOC_PROT_ERR"))
-		findings_append(
-		    text, size,
-		    " A buffer of its own is not inside the MR of its lkey, or the "
-		    "MR does not allow the access.");
+		append(text, size,
+		       " A buffer of its own is not inside the MR of its lkey, or the "
+		       "MR does not allow the access.");
 	else if (!strcmp(status, "LOC_LEN_ERR") || !strcmp(status, "REM_INV_REQ_ERR"))
-		findings_append(
-		    text, size,
-		    " A message was longer than the receive request that took it, "
-		    "or the request is not allowed on this QP.");
+		append(text, size,
+		       " A message was longer than the receive request that took it, "
+		       "or the request is not allowed on this QP.");
 }
 
 static void say_failed(struct findings *f, const struct qp *q)
@@ -89,19 +180,18 @@ static void say_failed(struct findings *f, const struct qp *q)
 
 	if (!q->failed)
 		return;
-	x = findings_say(f, FINDING_FAILED, (int)q->key.from, q->failed,
-			 "QP 0x%06x of %s failed: %s (%s).", q->key.qpn,
-			 findings_who(f, (int)q->key.from, name),
-			 word(TRACE_STATUS, q->status),
-			 word(TRACE_CAUSE, q->failed_cause));
+	x = say(f, FINDING_FAILED, (int)q->key.from, q->failed,
+		"QP 0x%06x of %s failed: %s (%s).", q->key.qpn,
+		who(f, (int)q->key.from, name), word(TRACE_STATUS, q->status),
+		word(TRACE_CAUSE, q->failed_cause));
 	x->qpn = q->key.qpn;
 	x->kind = TRACE_KIND_qp_failed;
 	x->cost = q->flushed.count;
 	why_failed(f, q, x->text, sizeof(x->text));
 	if (q->flushed.count)
-		findings_append(x->text, sizeof(x->text),
-				" %" PRIu64 " more request%s of the QP were flushed.",
-				q->flushed.count, plural(q->flushed.count));
+		append(x->text, sizeof(x->text),
+		       " %" PRIu64 " more request%s of the QP were flushed.",
+		       q->flushed.count, plural(q->flushed.count));
 }
 
 /* Completions in error of QPs that did not fail by them, or by another status */
@@ -113,11 +203,10 @@ static void say_errors(struct findings *f, const struct qp *q)
 	for (uint32_t i = 0; i < 32; i++) {
 		if (!q->error[i].count || (q->failed && q->status == i))
 			continue;
-		x = findings_say(
-		    f, FINDING_FAILED, (int)q->key.from, q->error[i].first,
-		    "%" PRIu64 " request%s of QP 0x%06x of %s completed with %s.",
-		    q->error[i].count, plural(q->error[i].count), q->key.qpn,
-		    findings_who(f, (int)q->key.from, name), word(TRACE_STATUS, i));
+		x = say(f, FINDING_FAILED, (int)q->key.from, q->error[i].first,
+			"%" PRIu64 " request%s of QP 0x%06x of %s completed with %s.",
+			q->error[i].count, plural(q->error[i].count), q->key.qpn,
+			who(f, (int)q->key.from, name), word(TRACE_STATUS, i));
 		x->qpn = q->key.qpn;
 		x->kind = TRACE_KIND_completion_error;
 	}
@@ -125,26 +214,26 @@ static void say_errors(struct findings *f, const struct qp *q)
 
 static void say_rnr(struct findings *f, struct qp *q)
 {
-	uint64_t now = q->rnr_since ? since(q->rnr_since, f->last) : 0;
-	struct qp *p = findings_other_end(f, q);
+	uint64_t now = findings_span(q->rnr_since, f->last);
+	uint64_t from = q->done > q->rnr_until ? q->done : q->rnr_until;
+	uint64_t n = q->rnr_requests + (now && q->posted > from ? q->posted - from : 0);
+	struct qp *p = other_end(f, q);
 	char name[96], time[32];
 	struct finding *x;
 
 	if (!q->rnr.count)
 		return;
-	x = findings_say(
-	    f, FINDING_SLOW, (int)q->key.from, q->rnr.first,
-	    "QP 0x%06x of %s: %" PRIu64 " request%s waited %s for receive buffers of "
-	    "the peer, which answered \"receiver not ready\" %" PRIu64 " times.",
-	    q->key.qpn, findings_who(f, (int)q->key.from, name), q->rnr_requests,
-	    plural(q->rnr_requests), trace_time_text(q->rnr.ns + now, time),
-	    q->rnr.count);
+	x = say(f, FINDING_SLOW, (int)q->key.from, q->rnr.first,
+		"QP 0x%06x of %s: %" PRIu64 " request%s waited %s for receive buffers of "
+		"the peer, which answered \"receiver not ready\" %" PRIu64 " times.",
+		q->key.qpn, who(f, (int)q->key.from, name), n, plural(n),
+		trace_time_text(q->rnr.ns + now, time), q->rnr.count);
 	if (now)
-		findings_append(x->text, sizeof(x->text), " It still waits at the end.");
+		append(x->text, sizeof(x->text), " It still waits at the end.");
 	else if (p && p->first_after)
-		findings_append(x->text, sizeof(x->text),
-				" The peer took its first one at %s of the trace.",
-				trace_time_text(since(f->first, p->first_after), time));
+		append(x->text, sizeof(x->text),
+		       " The peer took its first one at %s of the trace.",
+		       trace_time_text(findings_span(f->first, p->first_after), time));
 	x->qpn = q->key.qpn;
 	x->kind = TRACE_KIND_nak_in;
 	x->cost = q->rnr.ns + now;
@@ -163,36 +252,34 @@ static void say_again(struct findings *f, const struct qp *q)
 	}
 	if (!total)
 		return;
-	x = findings_say(
-	    f, FINDING_SLOW, (int)q->key.from, first,
-	    "QP 0x%06x of %s sent %" PRIu64 " packet%s again, since packets or their "
-	    "answers were lost",
-	    q->key.qpn, findings_who(f, (int)q->key.from, name), total, plural(total));
+	x = say(f, FINDING_SLOW, (int)q->key.from, first,
+		"QP 0x%06x of %s sent %" PRIu64 " packet%s again, since packets or their "
+		"answers were lost",
+		q->key.qpn, who(f, (int)q->key.from, name), total, plural(total));
 	if (q->timer.count)
-		findings_append(x->text, sizeof(x->text),
-				"; it noticed %" PRIu64
-				" of the losses by timeout only, which "
-				"took %s.",
-				q->timer.count, trace_time_text(q->timer.ns, time));
+		append(x->text, sizeof(x->text),
+		       "; it noticed %" PRIu64 " of the losses by timeout only, which "
+		       "took %s.",
+		       q->timer.count, trace_time_text(q->timer.ns, time));
 	else
-		findings_append(x->text, sizeof(x->text),
-				"; the peer noticed each at once.");
+		append(x->text, sizeof(x->text), "; the peer noticed each at once.");
 	x->qpn = q->key.qpn;
 	x->kind = TRACE_KIND_packet_again;
 	x->cost = q->timer.ns;
 }
 
-/* Half of the completed requests took less. */
+/* Half of the completed requests took at most this. */
 static uint64_t median(const struct qp *q)
 {
-	uint64_t n = 0;
+	uint64_t n = 0, most;
 
-	for (unsigned int i = 0; i < 64; i++) {
+	for (unsigned int i = 0; i < 63; i++) {
 		n += q->latency[i];
+		most = 2ull << i;
 		if (2 * n >= q->completed)
-			return 1ull << i;
+			return most < q->slowest.ns ? most : q->slowest.ns;
 	}
-	return 0;
+	return q->slowest.ns;
 }
 
 static void say_slowest(struct findings *f, const struct qp *q)
@@ -206,49 +293,60 @@ static void say_slowest(struct findings *f, const struct qp *q)
 	int why = 0;
 
 	if (q->completed < 8 || q->slowest.ns < SLOW_NS ||
-	    q->slowest.ns < SLOW_FACTOR * m)
+	    q->slowest.ns < SLOW_FACTOR / 2 * m)
 		return;
-	x = findings_say(
-	    f, FINDING_SLOW, (int)q->key.from, q->slowest.time,
-	    "The slowest of %" PRIu64 " requests of QP 0x%06x of %s, %s wr_id 0x%" PRIx64
-	    ", took %s; half of them took less than %s.",
-	    q->completed, q->key.qpn, findings_who(f, (int)q->key.from, name),
-	    word(TRACE_WR, q->slowest.opcode), q->slowest.wr_id,
-	    trace_time_text(q->slowest.ns, time), trace_time_text(2 * m, half));
+	x = say(f, FINDING_SLOW, (int)q->key.from, q->slowest.time,
+		"The slowest of %" PRIu64
+		" requests of QP 0x%06x of %s, %s wr_id 0x%" PRIx64
+		", took %s; half of them took %s or less.",
+		q->completed, q->key.qpn, who(f, (int)q->key.from, name),
+		word(TRACE_WR, q->slowest.opcode), q->slowest.wr_id,
+		trace_time_text(q->slowest.ns, time), trace_time_text(m, half));
 	for (int i = 0; i < N_WAITS; i++)
 		if (q->slowest.waited[i] > most) {
 			most = q->slowest.waited[i];
 			why = i;
 		}
 	if (most)
-		findings_append(x->text, sizeof(x->text), " It waited %s %s.",
-				trace_time_text(most, time), wait[why]);
+		append(x->text, sizeof(x->text), " It waited %s %s.",
+		       trace_time_text(most, time), wait[why]);
 	x->qpn = q->key.qpn;
 	x->kind = TRACE_KIND_post_send;
 	x->cost = q->slowest.ns / 2;
 }
 
+/* The first request that asks for a completion and has none; how many there are */
+static uint64_t unfinished(const struct qp *q, const struct open **first)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = q->posted; q->open && i-- > q->done;)
+		if (q->open[i % OPEN_REQUESTS].signaled) {
+			*first = &q->open[i % OPEN_REQUESTS];
+			n++;
+		}
+	return n;
+}
+
 static void say_unfinished(struct findings *f, const struct qp *q)
 {
-	uint64_t left = q->posted - q->done;
-	const struct open *o;
+	const struct open *o = NULL;
+	uint64_t left = unfinished(q, &o);
 	char name[96], time[32];
 	struct finding *x;
 
-	/* what is posted without a completion is done with the next that has one */
-	if (!left || q->failed || !q->open)
+	if (!left || q->failed)
 		return;
-	o = &q->open[q->done % OPEN_REQUESTS];
-	x = findings_say(
-	    f, since(o->time, f->last) > SLOW_NS ? FINDING_SLOW : FINDING_NOTE,
-	    (int)q->key.from, o->time,
-	    "QP 0x%06x of %s has %" PRIu64 " request%s without a completion; the "
-	    "first, %s wr_id 0x%" PRIx64 ", was posted %s before the end.",
-	    q->key.qpn, findings_who(f, (int)q->key.from, name), left, plural(left),
-	    word(TRACE_WR, o->opcode), o->wr_id,
-	    trace_time_text(since(o->time, f->last), time));
+	x = say(f,
+		findings_span(o->time, f->last) > SLOW_NS ? FINDING_SLOW : FINDING_NOTE,
+		(int)q->key.from, o->time,
+		"QP 0x%06x of %s has %" PRIu64 " request%s without a completion; the "
+		"first, %s wr_id 0x%" PRIx64 ", was posted %s before the end.",
+		q->key.qpn, who(f, (int)q->key.from, name), left, plural(left),
+		word(TRACE_WR, o->opcode), o->wr_id,
+		trace_time_text(findings_span(o->time, f->last), time));
 	x->qpn = q->key.qpn;
-	x->kind = TRACE_KIND_post_send;
+	x->kind = TRACE_KIND_begin_send;
 }
 
 /* --- sentences about MRs ---------------------------------------------------------- */
@@ -263,26 +361,23 @@ static void say_faults(struct findings *f, const struct mr *mr)
 
 	if (!n)
 		return;
-	x = findings_say(f, ns >= SLOW_NS / 10 ? FINDING_SLOW : FINDING_NOTE,
-			 (int)mr->key.from, at ? at : mr->upgrade.first,
-			 "MR 0x%x of %s: %" PRIu64 " page fault%s took %s.", mr->key.mr,
-			 findings_who(f, (int)mr->key.from, name), n, plural(n),
-			 trace_time_text(ns, time));
+	x = say(f, ns >= SLOW_NS / 10 ? FINDING_SLOW : FINDING_NOTE, (int)mr->key.from,
+		at ? at : mr->upgrade.first,
+		"MR 0x%x of %s: %" PRIu64 " page fault%s took %s.", mr->key.mr,
+		who(f, (int)mr->key.from, name), n, plural(n), trace_time_text(ns, time));
 	if (mr->first.count + mr->upgrade.count)
-		findings_append(
-		    x->text, sizeof(x->text),
-		    " A prefetch for writing before the first access would have saved "
-		    "%" PRIu64 " of them (%s).",
-		    mr->first.count + mr->upgrade.count,
-		    trace_time_text(mr->first.ns + mr->upgrade.ns, saved));
+		append(x->text, sizeof(x->text),
+		       " A prefetch for writing before the first access would have saved "
+		       "%" PRIu64 " of them (%s).",
+		       mr->first.count + mr->upgrade.count,
+		       trace_time_text(mr->first.ns + mr->upgrade.ns, saved));
 	if (mr->again.count)
-		findings_append(
-		    x->text, sizeof(x->text),
-		    " %" PRIu64 " (%s) brought back pages that had been lost to %s.",
-		    mr->again.count, trace_time_text(mr->again.ns, saved),
-		    !mr->evict.count ? "invalidations"
-		    : !mr->lost	     ? "the bound on present pages"
-				     : "invalidations and the bound on present pages");
+		append(x->text, sizeof(x->text),
+		       " %" PRIu64 " (%s) brought back pages that had been lost to %s.",
+		       mr->again.count, trace_time_text(mr->again.ns, saved),
+		       !mr->evict.count ? "invalidations"
+		       : !mr->lost	? "the bound on present pages"
+					: "invalidations and the bound on present pages");
 	x->mr = mr->key.mr;
 	x->kind = TRACE_KIND_fault;
 	x->cost = ns;
@@ -296,13 +391,13 @@ static void say_mr(struct findings *f, const struct mr *mr)
 	say_faults(f, mr);
 	if (!mr->failed.count)
 		return;
-	x = findings_say(
-	    f, FINDING_FAILED, (int)mr->key.from, mr->failed.first,
-	    "%" PRIu64 " page fault%s of MR 0x%x of %s failed (%s): memory that is not "
-	    "mapped, or may not be accessed so.",
-	    mr->failed.count, plural(mr->failed.count), mr->key.mr,
-	    findings_who(f, (int)mr->key.from, name),
-	    strerrorname_np(-mr->result) ? strerrorname_np(-mr->result) : "?");
+	x = say(f, FINDING_FAILED, (int)mr->key.from, mr->failed.first,
+		"%" PRIu64
+		" page fault%s of MR 0x%x of %s failed (%s): memory that is not "
+		"mapped, or may not be accessed so.",
+		mr->failed.count, plural(mr->failed.count), mr->key.mr,
+		who(f, (int)mr->key.from, name),
+		strerrorname_np(-mr->result) ? strerrorname_np(-mr->result) : "?");
 	x->mr = mr->key.mr;
 	x->kind = TRACE_KIND_fault_failed;
 }
@@ -315,15 +410,37 @@ static void say_queue(struct findings *f, int i, const struct trace_object *o)
 	char name[96];
 
 	if (o->cq.overrun)
-		findings_say(
-		    f, FINDING_FAILED, i, f->last,
+		say(f, FINDING_FAILED, i, f->last,
 		    "CQ %u of %s overran: more than %u completions, and nobody polled.",
-		    o->id, findings_who(f, i, name), o->cq.size);
+		    o->id, who(f, i, name), o->cq.size);
 	else if (produced > polled && !o->gone && o->cq.watched)
-		findings_say(f, FINDING_NOTE, i, f->last,
-			     "CQ %u of %s: %" PRIu64 " completion%s never polled.", o->id,
-			     findings_who(f, i, name), produced - polled,
-			     produced - polled == 1 ? " was" : "s were");
+		say(f, FINDING_NOTE, i, f->last,
+		    "CQ %u of %s: %" PRIu64 " completion%s never polled.", o->id,
+		    who(f, i, name), produced - polled,
+		    produced - polled == 1 ? " was" : "s were");
+}
+
+/* Of a process of another host, nothing is known but that it had not ended in order. */
+static void say_end(struct findings *f, int i, const struct trace_info *info)
+{
+	char name[96], host[sizeof(info->host)] = "";
+
+	who(f, i, name);
+	gethostname(host, sizeof(host) - 1);
+	if (info->end != TRACE_RUNNING || segment_process_lives(info))
+		return;
+	if (strcmp(host, info->host) || !info->real)
+		say(f, FINDING_NOTE, i, f->last,
+		    "%s had not ended in order when its trace was read: it still ran, "
+		    "was "
+		    "killed, or crashed.",
+		    name);
+	else
+		say(f, FINDING_FAILED, i, f->last,
+		    "%s is gone and had not ended in order: it was killed, crashed, or "
+		    "left "
+		    "by _exit(2).",
+		    name);
 }
 
 static void say_process(struct findings *f, int i)
@@ -332,27 +449,20 @@ static void say_process(struct findings *f, int i)
 	const struct trace_object *o;
 	char name[96];
 
-	findings_who(f, i, name);
-	if (info->end == TRACE_RUNNING)
-		findings_say(
-		    f, FINDING_NOTE, i, f->last,
-		    "%s had not ended in order when this was read: it still ran, was "
-		    "killed, or crashed.",
-		    name);
+	who(f, i, name);
+	say_end(f, i, info);
 	if (info->overwritten)
-		findings_say(
-		    f, FINDING_NOTE, i, f->first,
+		say(f, FINDING_NOTE, i, f->first,
 		    "The first %" PRIu64
 		    " records of %s are not there: the ring was full. --trace-size makes "
 		    "it larger.",
 		    info->overwritten, name);
 	if (info->lost + trace_unreadable(f->t[i]))
-		findings_say(f, FINDING_NOTE, i, f->first,
-			     "%" PRIu64 " records of %s could not be written or read.",
-			     info->lost + trace_unreadable(f->t[i]), name);
+		say(f, FINDING_NOTE, i, f->first,
+		    "%" PRIu64 " records of %s could not be written or read.",
+		    info->lost + trace_unreadable(f->t[i]), name);
 	if (!info->full)
-		findings_say(
-		    f, FINDING_NOTE, i, f->first,
+		say(f, FINDING_NOTE, i, f->first,
 		    "%s was not traced in full: packets and requests that went well are "
 		    "missing (urxe run --trace).",
 		    name);
@@ -365,16 +475,15 @@ static void say_strays(struct findings *f)
 {
 	for (size_t i = 0; i < TRACE_N_DROPS; i++)
 		if (f->stray[i].count)
-			findings_say(f, FINDING_NOTE, f->stray_from, f->stray[i].first,
-				     "%" PRIu64 " packet%s thrown away: %s.",
-				     f->stray[i].count,
-				     f->stray[i].count == 1 ? " was" : "s were",
-				     word(TRACE_DROP, i))
+			say(f, FINDING_NOTE, f->stray_from, f->stray[i].first,
+			    "%" PRIu64 " packet%s thrown away: %s.", f->stray[i].count,
+			    f->stray[i].count == 1 ? " was" : "s were",
+			    word(TRACE_DROP, i))
 			    ->kind = TRACE_KIND_drop;
 }
 
 /* What can be said of any trace, so that the list is never empty */
-static void say_any(struct findings *f)
+static void say_all(struct findings *f)
 {
 	char time[32], half[32];
 	uint64_t done = 0, slowest = 0, m = 0, n;
@@ -386,26 +495,117 @@ static void say_any(struct findings *f)
 		m = n > m ? n : m;
 		slowest = q->slowest.ns > slowest ? q->slowest.ns : slowest;
 	}
-	trace_time_text(since(f->first, f->last), time);
+	trace_time_text(findings_span(f->first, f->last), time);
 	if (!done) {
-		findings_say(f, FINDING_NOTE, 0, f->first,
-			     "No send request was seen to complete in %s.", time);
+		say(f, FINDING_NOTE, 0, f->first,
+		    "No send request was seen to complete in %s.", time);
 		return;
 	}
-	findings_say(f, FINDING_NOTE, 0, f->first,
-		     "%" PRIu64
-		     " send request%s completed in %s; at each QP half of them took less "
-		     "than %s from post to completion, the slowest %s.",
-		     done, plural(done), time, trace_time_text(2 * m, half),
-		     trace_time_text(slowest, (char[32]){0}));
+	say(f, FINDING_NOTE, 0, f->first,
+	    "%" PRIu64
+	    " send request%s completed in %s; at each QP half of them took %s "
+	    "or less from post to completion, the slowest %s.",
+	    done, plural(done), time, trace_time_text(m, half),
+	    trace_time_text(slowest, (char[32]){0}));
 }
 
-void findings_say_all(struct findings *f)
+/* --- the list --------------------------------------------------------------------- */
+
+static int worst_first(const void *a, const void *b)
 {
+	const struct finding *x = a, *y = b;
+
+	if (x->level != y->level)
+		return x->level < y->level ? -1 : 1;
+	if (x->cost != y->cost)
+		return x->cost > y->cost ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+/* What else is known of an event, beside what its record says */
+static const char *event_reason(const struct trace_record *r)
+{
+	const char *name = word(TRACE_CM_EVENT, r->u.cm_event.event);
+
+	if (r->kind != TRACE_KIND_cm_event)
+		return "";
+	if (!strcmp(name, "REJECTED"))
+		/* IBTA table 105 */
+		return r->u.cm_event.status == 8    ? " Nobody listens there."
+		       : r->u.cm_event.status == 28 ? " The peer's program refused."
+						    : "";
+	if (!strcmp(name, "UNREACHABLE"))
+		return " Nobody answered.";
+	return "";
+}
+
+static void say_events(struct findings *f)
+{
+	for (size_t i = 0; i < f->n_events; i++) {
+		const struct moment *m = &f->event[i].m;
+		char line[300], name[96];
+
+		trace_text(&m->r, line, sizeof(line));
+		say(f, f->event[i].level, m->from, m->time, "%s: %s.%s",
+		    who(f, m->from, name), line, event_reason(&m->r))
+		    ->kind = m->r.kind;
+	}
+}
+
+/* What others of the same level and kind have in common */
+static const char *alike(uint16_t kind)
+{
+	switch (kind) {
+	case TRACE_KIND_nak_in:
+		return "more QPs waited for receive buffers of their peers";
+	case TRACE_KIND_packet_again:
+		return "more QPs sent packets again";
+	case TRACE_KIND_post_send:
+		return "more QPs had single requests that were slow";
+	case TRACE_KIND_begin_send:
+		return "more QPs have requests without a completion";
+	case TRACE_KIND_qp_failed:
+		return "more QPs failed";
+	case TRACE_KIND_fault:
+		return "more memory regions had page faults";
+	default:
+		return "more of this kind";
+	}
+}
+
+/* Of those that are alike, the first ones; the others are counted in one sentence. */
+static void fold(struct findings *f)
+{
+	uint64_t seen[FINDING_NOTE + 1][TRACE_N_KINDS] = {{0}};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->n_list; i++) {
+		const struct finding *x = &f->list[i];
+
+		if (x->kind && ++seen[x->level][x->kind] > ALIKE)
+			continue;
+		f->list[kept++] = *x;
+	}
+	f->n_list = kept;
+	for (int level = 0; level <= FINDING_NOTE; level++)
+		for (uint16_t kind = 1; kind < TRACE_N_KINDS; kind++)
+			if (seen[level][kind] > ALIKE)
+				say(f, (enum finding_level)level, 0, f->last,
+				    "%" PRIu64 " %s.", seen[level][kind] - ALIKE,
+				    alike(kind));
+}
+
+const struct finding *findings_list(struct findings *f, size_t *n)
+{
+	static const struct finding nothing = {.level = FINDING_NOTE,
+					       .text = "There is no memory to say more."};
 	struct qp *q, *next_qp;
 	struct mr *mr, *next_mr;
 
-	say_any(f);
+	f->n_list = 0;
+	say_all(f);
 	HASH_ITER (hh, f->qp, q, next_qp) {
 		say_failed(f, q);
 		say_errors(f, q);
@@ -419,4 +619,13 @@ void findings_say_all(struct findings *f)
 	for (int i = 0; i < f->n; i++)
 		say_process(f, i);
 	say_strays(f);
+	say_events(f);
+	*n = 1;
+	if (!f->n_list)
+		return &nothing;
+	qsort(f->list, f->n_list, sizeof(*f->list), worst_first);
+	fold(f);
+	qsort(f->list, f->n_list, sizeof(*f->list), worst_first);
+	*n = f->n_list;
+	return f->list;
 }

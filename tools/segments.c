@@ -70,6 +70,11 @@ static enum segment_life life_of(const struct trace_info *i)
 	return other_program(i) ? SEGMENT_GONE : SEGMENT_LIVES;
 }
 
+bool segment_process_lives(const struct trace_info *i)
+{
+	return life_of(i) == SEGMENT_LIVES;
+}
+
 /* --- opening ---------------------------------------------------------------------- */
 
 /*

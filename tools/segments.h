@@ -40,6 +40,9 @@ struct segment {
 
 typedef void segment_fn(void *arg, const struct segment *s);
 
+/* Does the process that a segment or trace is of still run? */
+bool segment_process_lives(const struct trace_info *i);
+
 /* All segments of all sessions that the user may see */
 void segments_all(segment_fn *fn, void *arg);
 

@@ -46,7 +46,7 @@ class Details {
 		if (q < 0)
 			return;
 		fact('request', (R.receive[q] ? 'receive' : 'send') + ' wr_id ' + r.words_of(R.post[q], r.field(R.post[q], 'wr_id')) +
-			(R.end[q] < 0 ? ', not complete' : ', took ' + timeText(r.time[R.end[q]] - r.time[R.post[q]])));
+			(R.end[q] < 0 ? R.asks[q] ? ', not complete' : ', asked for no completion' : ', took ' + timeText(r.time[R.end[q]] - r.time[R.post[q]])));
 	}
 
 	/* Middle packets that went well, beyond the first, are one line. */

@@ -94,17 +94,33 @@ class Ladder {
 			used[L.column[i]] = 1;
 		}
 		this.rows = this.folded(rows.subarray(0, n), isBad);
-		this.lanes = [];
-		L.columns.forEach((c, i) => { if (used[i]) this.lanes.push(i); });
-		this.laneOf = new Int16Array(L.columns.length).fill(-1);
-		this.lanes.forEach((c, k) => { this.laneOf[c] = k; });
-		this.byQpn = new Map();
-		this.lanes.forEach(c => { if (!L.columns[c].process) this.byQpn.set(L.columns[c].qpn, c); });
+		this.makeLanes(used);
 		this.findTrouble(isBad);
 		if (this.scale === undefined)
 			this.reset();
 		this.clamp();
 		this.draw();
+	}
+
+	/* A lane for each column, or one for all of a process; many QPs are shown by process */
+	makeLanes(used) {
+		const L = this.links, columns = L.columns, count = used.reduce((a, b) => a + b, 0);
+		const by = this.lanesBy || (count > 16 ? 'process' : 'qp'), ofTrace = new Map();
+		this.laneOf = new Int16Array(columns.length).fill(-1);
+		this.lanes = [];
+		columns.forEach((c, i) => {
+			if (!used[i])
+				return;
+			if (by === 'process' && ofTrace.has(c.trace)) {
+				this.laneOf[i] = ofTrace.get(c.trace);
+				return;
+			}
+			this.laneOf[i] = this.lanes.push(i) - 1;
+			ofTrace.set(c.trace, this.laneOf[i]);
+		});
+		this.byProcess = by === 'process';
+		this.byQpn = new Map();
+		columns.forEach((c, i) => { if (used[i] && !c.process) this.byQpn.set(c.qpn, i); });
 	}
 
 	/*
@@ -157,7 +173,7 @@ class Ladder {
 		const R = this.links.requests, n = R.post.length;
 		const place = new Uint8Array(n), free = new Map(), far = new Float64Array((n >> 8) + 1);
 		for (let q = 0; q < n; q++) {
-			const end = R.end[q] < 0 ? Infinity : R.end[q];
+			const end = R.end[q] < 0 ? R.asks[q] ? Infinity : R.post[q] : R.end[q];
 			let taken = free.get(R.column[q]);
 			if (!taken)
 				free.set(R.column[q], taken = []);
@@ -254,17 +270,38 @@ class Ladder {
 			return -1;
 		if (this.outside)
 			return k ? this.width - this.outside : GUTTER + this.outside;
-		/* the first ones leave room for what stands beside the last */
-		return GUTTER + (k + (this.lanes.length > 1 ? 0.38 : 0.3)) * this.laneWidth - this.left;
+		return GUTTER + this.laneX[k] - this.left;
 	}
 
+	/* How much there is between a lane and the next */
+	roomOf(column) {
+		const k = this.laneOf[column];
+		return (k + 1 < this.lanes.length ? this.laneX[k + 1] : this.lanesWide) - this.laneX[k];
+	}
+
+	/* A lane of a process beside those of its QPs is narrow: little happens there. */
 	layout(w) {
-		this.width = w;
 		const room = w - GUTTER, n = Math.max(this.lanes.length, 1);
-		this.laneWidth = Math.max(room / n, n <= 2 ? 60 : 120);
-		this.left = Math.max(Math.min(this.left, n * this.laneWidth - room), 0);
+		const parts = this.lanes.map(c => this.links.columns[c].process && !this.byProcess ? 0.5 : 1);
+		const sum = parts.reduce((a, b) => a + b, 0) || 1, least = n <= 2 ? 60 : this.byProcess ? 22 : 130;
+		let at = 0;
+
+		this.width = w;
+		this.laneWidth = Math.max(room / sum, least);
+		this.laneX = parts.map(p => (at += p * this.laneWidth) - p * this.laneWidth * 0.7);
+		this.lanesWide = at;
+		this.left = Math.max(Math.min(this.left, at - room), 0);
 		/* of two, what happens at an end stands outside, and packets between them */
 		this.outside = n === 2 ? Math.min(room * 0.26, 280) : 0;
+	}
+
+	/* Move sideways until a record's lane can be seen. */
+	reveal(i) {
+		const x = this.x(this.links.column[i]);
+		if (this.outside || x < 0 && this.laneOf[this.links.column[i]] < 0)
+			return;
+		if (x < GUTTER + 10 || x > this.width - 60)
+			this.left += x - (GUTTER + this.width) / 2;
 	}
 
 	/* --- drawing --- */
@@ -332,7 +369,7 @@ class Ladder {
 			if (this.barFar[block] < from)
 				continue;
 			for (let q = block << 8; q < Math.min((block + 1) << 8, low) && drawn < SAMPLED; q++) {
-				if (R.end[q] >= 0 && R.end[q] < from || this.laneOf[R.column[q]] < 0)
+				if (R.end[q] >= 0 && R.end[q] < from || R.end[q] < 0 && !R.asks[q] || this.laneOf[R.column[q]] < 0)
 					continue;
 				this.bar(q, h);
 				drawn++;
@@ -358,6 +395,7 @@ class Ladder {
 		const n = last - first, margin = n <= FULL ? 400 : 0;
 		let step = 1;
 		this.said = new Map(); /* by lane and side: how far down labels go */
+		this.labels = [];
 		this.many = new Map();
 		while (n / step > SAMPLED)
 			step *= 2;
@@ -367,6 +405,7 @@ class Ladder {
 			this.record(k, first, last, n <= FULL);
 		this.paintMany();
 		this.g.globalAlpha = 1;
+		this.labels.forEach(l => this.paintLabel(...l));
 		if (step === 1)
 			return;
 		let t = this.troubleAfter(first), each = 1;
@@ -429,7 +468,7 @@ class Ladder {
 		}
 		if (!inside && (y0 < 0) === (y1 < 0) && (y0 > this.height()) === (y1 > this.height()))
 			return;
-		if (L.column[i] === (other >= 0 ? L.column[other] : -1))
+		if (other >= 0 && this.laneOf[L.column[i]] === this.laneOf[L.column[other]])
 			x1 = x0 + 36;
 		if (!labels) {
 			if (this.marks)
@@ -456,7 +495,7 @@ class Ladder {
 		if (other >= 0 && L.flags[other] & THROWN || f & THROWN)
 			this.cross(out ? x1 : x0, out ? y1 : y0);
 		if (inside && (out || other < 0))
-			this.label(this.packetText(i, f), x0, y0, x1 >= x0, colour);
+			this.label(this.packetText(i, f), x0, y0, x1 >= x0, colour, Math.max(Math.abs(x1 - x0), Math.min(this.laneWidth, 240)));
 	}
 
 	/* One of many: they are painted together, which is faster. */
@@ -538,7 +577,8 @@ class Ladder {
 			g.arc(x, y, 3, 0, 7);
 		g.fill();
 		if (labels)
-			this.label(this.shortText(i), x, y, this.sideOf(x), s >= SEVERE.notice || memory ? colour : this.c.ink);
+			this.label(this.shortText(i), x, y, this.sideOf(x), s >= SEVERE.notice || memory ? colour : this.c.ink,
+				this.outside || (this.laneWidth < 70 ? 0 : this.roomOf(this.links.column[i])));
 	}
 
 	/* Do words about what happens at a lane stand right of it? */
@@ -547,21 +587,24 @@ class Ladder {
 	}
 
 	shortText(i) {
-		return this.r.text(i).replace(/^(QP|CQ|MR) (0x)?[0-9a-f]+ /, '').replace(/^dropped/, 'thrown away:');
+		return (this.byProcess ? this.r.text(i) : this.r.text(i).replace(/^(QP|CQ|MR) (0x)?[0-9a-f]+ /, '')).replace(/^dropped/, 'thrown away:');
 	}
 
-	/* Text beside a lane, if the one above it leaves room */
-	label(text, x, y, right, colour) {
-		const key = Math.round(x) * 2 + (right ? 1 : 0), g = this.g;
-		if (y - (this.said.get(key) || -99) < 13 || y < -10)
+	/* Text beside a lane, if the one above it leaves room; it is painted over all lines */
+	label(text, x, y, right, colour, room) {
+		const key = Math.round(x) * 2 + (right ? 1 : 0);
+		if (y - (this.said.get(key) || -99) < 13 || y < -10 || room < 24)
 			return;
 		this.said.set(key, y);
-		const beside = right ? 9 : 11 + this.barRoom;
-		const limit = this.outside && right === this.sideOf(x) ? this.outside : this.outside ? this.width - GUTTER - 2 * this.outside : this.laneWidth;
-		const shown = this.fit(text, Math.max(limit - beside - 6, 30)), w = g.measureText(shown).width;
+		this.labels.push([text, x, y, right, colour, room]);
+	}
+
+	paintLabel(text, x, y, right, colour, room) {
+		const g = this.g, beside = right ? 9 : 11 + this.barRoom;
+		const shown = this.fit(text, Math.max(room - beside - 6, 20)), w = g.measureText(shown).width;
 		const left = right ? x + beside : x - beside - w;
 		g.fillStyle = this.c.ground;
-		g.globalAlpha = 0.86;
+		g.globalAlpha = 0.94;
 		g.fillRect(left - 2, y - 7, w + 4, 13);
 		g.globalAlpha = 1;
 		g.fillStyle = colour;
@@ -631,11 +674,25 @@ class Ladder {
 			this.g = g;
 			g.fillStyle = this.c.soft;
 			g.font = '12px ' + FONT;
-			g.fillText(this.fit(processName(t[col.trace]), this.outside || this.laneWidth - 6), x, 13);
+			if (this.laneWidth < 60) {
+				this.upright(g, String(t[col.trace].pid), x);
+				continue;
+			}
+			g.fillText(this.fit(processName(t[col.trace]), this.outside || this.laneWidth * (col.process && !this.byProcess ? 0.5 : 1) - 6), x, 13);
 			g.fillStyle = this.c.ink;
 			g.font = '600 13px ' + FONT;
-			g.fillText(col.process ? 'process' : 'QP ' + qpnText(col.qpn), x, 31);
+			g.fillText(this.byProcess ? 'all QPs' : col.process ? 'process' : 'QP ' + qpnText(col.qpn), x, 31);
 		}
+	}
+
+	/* Text from bottom to top, where columns are narrow */
+	upright(g, text, x) {
+		g.save();
+		g.translate(x, 40);
+		g.rotate(-Math.PI / 2);
+		g.textAlign = 'left';
+		g.fillText(text, 0, 0);
+		g.restore();
 	}
 
 	/* --- the whole run --- */
@@ -796,6 +853,8 @@ class Ladder {
 	choose(i, move) {
 		this.chosen = i;
 		this.chained = new Set(i < 0 ? [] : this.links.chain(i));
+		if (i >= 0 && move && this.laneX)
+			this.reveal(i);
 		if (i >= 0 && move) {
 			const y = this.yOf(i);
 			if (y < 20 || y > this.height() - 20)

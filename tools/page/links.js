@@ -46,7 +46,8 @@ class Links {
 		this.flags = new Uint8Array(n);
 		this.columns = [];
 		this.byKey = new Map();
-		this.requests = { post: [], begin: [], end: [], column: [], receive: [], bad: [] };
+		this.requests = { post: [], begin: [], end: [], column: [], receive: [], bad: [], asks: [] };
+		this.sigAll = new Set(); /* columns whose requests all ask for a completion */
 		this.sent = new Map(); /* by column: requests that are not complete */
 		this.makeColumns();
 		this.walk();
@@ -105,6 +106,8 @@ class Links {
 			this.column[i] = last === undefined ? 0 : last;
 			if (kind >= K.packet_out && kind <= K.nak_in)
 				this.packet(i, kind);
+			else if (kind === K.create_qp && r.byte(i, 'sig_all'))
+				this.sigAll.add(this.column[i]);
 			else if (kind === K.drop)
 				this.thrown(i);
 			else if (kind === K.post_send)
@@ -196,6 +199,7 @@ class Links {
 		q.end.push(-1);
 		q.column.push(this.column[i]);
 		q.receive.push(receive);
+		q.asks.push(receive || this.sigAll.has(this.column[i]) || (this.records.byte(i, 'flags') & 2) !== 0);
 		q.bad.push(false);
 		this.request[i] = id;
 		return id;
@@ -251,11 +255,12 @@ class Links {
 			this.request[o.lastIn] = o.taking;
 	}
 
+	/* A send request that asks for no completion is complete with the next that does. */
 	complete(i, bad) {
 		const r = this.records, o = this.open(this.column[i]), q = this.requests;
 		const id = r.long(i, 'wr_id'), receive = r.byte(i, 'receive');
 		const list = receive ? o.receives : o.sends;
-		const same = k => r.long(q.post[list[k]], 'wr_id') === id;
+		const same = k => r.long(q.post[list[k]], 'wr_id') === id && (bad || q.asks[list[k]]);
 		let k = receive ? 0 : o.head;
 
 		while (k < list.length && !same(k))

@@ -41,6 +41,9 @@ class App {
 			this.ladder.choose(at, 'near');
 		else if (first !== undefined)
 			this.ladder.top = this.ladder.rowOf(first) - 3;
+		this.ladder.paint();
+		if (first !== undefined)
+			this.ladder.reveal(first);
 		this.ladder.draw();
 	}
 
@@ -114,6 +117,10 @@ class App {
 		});
 		byId('pick').addEventListener('change', e => {
 			l.pick = e.target.value;
+			this.refilter();
+		});
+		byId('lanes').addEventListener('change', e => {
+			l.lanesBy = e.target.value;
 			this.refilter();
 		});
 		byId('scale').addEventListener('change', e => l.setMode(e.target.value));

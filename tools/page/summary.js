@@ -2,6 +2,7 @@
  * summary.js - the first thing that one reads: what failed, what was slow, where.
  */
 
+const SHOWN = 8; /* sentences */
 const LEVEL_WORDS = { failed: 'Failed', slow: 'Slow', note: 'Note' };
 
 /* Sentences come from the command line, which keeps to ASCII. */
@@ -19,15 +20,25 @@ class Summary {
 		const about = this.app.records.about;
 		byId('verdict').textContent = this.verdict(about.findings);
 		byId('scope').textContent = this.scope(about);
-		byId('findings').replaceChildren(...about.findings.map(f => this.finding(f)));
+		this.fill(about.findings);
 		document.title = 'urxe: ' + this.verdict(about.findings);
 		this.processes(about);
+	}
+
+	/* The worst ones, and the others when they are asked for */
+	fill(findings) {
+		const list = byId('findings'), shown = findings.length > SHOWN + 2 ? findings.slice(0, SHOWN) : findings;
+		list.replaceChildren(...shown.map(f => this.finding(f)));
+		if (shown.length < findings.length)
+			list.append(element('li', {}, element('span', {}), element('span', {}, element('button', { type: 'button', class: 'link',
+				onclick: () => list.replaceChildren(...findings.map(f => this.finding(f))) },
+				'Show ' + (findings.length - SHOWN) + ' more'))));
 	}
 
 	/* The worst in one line */
 	verdict(findings) {
 		const failed = findings.filter(f => f.level === 'failed'), slow = findings.filter(f => f.level === 'slow');
-		const first = text => spelt(text).replace(/ of \S+ \(pid \d+\)/, '').split(/(?<=[.;:]) /)[0].replace(/[.;:]$/, '');
+		const first = text => spelt(text).replace(/ of \S+ \(pid \d+\)/, '').split(/(?<=[.;]) /)[0].replace(/[.;:]$/, '');
 		if (failed.length)
 			return first(failed[0].text) + (failed.length > 1 ? ', and ' + (failed.length - 1) + ' more failed' : '');
 		if (slow.length)
