@@ -134,7 +134,8 @@ static void add_send_completion(struct qp *q, uint64_t wr_id, bool failed, uint6
 	if (i == q->posted)
 		return;
 	for (; q->done <= i; q->done++)
-		took(q, &q->open[q->done % OPEN_REQUESTS], now);
+		if (!failed)
+			took(q, &q->open[q->done % OPEN_REQUESTS], now);
 }
 
 /* The peer is ready again: a packet of it came that is no such NAK. */
@@ -446,13 +447,14 @@ void findings_add(struct findings *f, const struct moment *m)
 
 /* --- beginning and end ---------------------------------------------------------- */
 
-struct findings *findings_new(struct trace_reader **t, int n)
+struct findings *findings_new(struct trace_reader **t, int n, const struct timeline *tl)
 {
 	struct findings *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->t = t;
+	f->tl = tl;
 	f->n = n;
 	return f;
 }

@@ -30,11 +30,11 @@ struct finding {
 	int from;
 	uint16_t kind;
 	uint32_t qpn, mr;
-	char text[480];
+	char text[960];
 };
 
-/* The traces must stay as long as the findings. NULL: no memory */
-struct findings *findings_new(struct trace_reader **t, int n);
+/* The traces and their timeline must stay as long as the findings. NULL: no memory */
+struct findings *findings_new(struct trace_reader **t, int n, const struct timeline *tl);
 void findings_free(struct findings *f);
 void findings_add(struct findings *f, const struct moment *m);
 /* The worst first; valid until the next call. Never empty */

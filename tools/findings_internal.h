@@ -105,6 +105,7 @@ struct event {
  */
 struct findings {
 	struct trace_reader **t;
+	const struct timeline *tl;
 	int n;
 	struct qp *qp;
 	struct mr *mr;

@@ -143,11 +143,45 @@ static void why_silent(struct findings *f, const struct qp *q, char *text, size_
 		       who(f, (int)p->key.from, name));
 }
 
+/* A note about the QP @qpn of trace @i, NULL: none */
+static const struct trace_object *note_about(const struct findings *f, int i,
+					     uint32_t qpn)
+{
+	const struct trace_object *o;
+
+	for (size_t k = 0; (o = trace_object(f->t[i], k)); k++)
+		if (o->kind == TRACE_OBJ_NOTE && o->note.about == TRACE_OBJ_QP &&
+		    o->note.about_id == qpn)
+			return o;
+	return NULL;
+}
+
+/* A note, without what the sentence about its QP has said already */
+static const char *note_text(const struct trace_object *note, const struct qp *q)
+{
+	const char *text = note->note.text, *status = word(TRACE_STATUS, q->status);
+	char begin[80];
+
+	snprintf(begin, sizeof(begin), "QP 0x%06x: ", q->key.qpn);
+	if (!strncmp(text, begin, strlen(begin)))
+		text += strlen(begin);
+	snprintf(begin, sizeof(begin), "IBV_WC_%s: ", status);
+	if (!strncmp(text, begin, strlen(begin)))
+		text += strlen(begin);
+	return text;
+}
+
+/* What the process itself noted, which knows best, or what the other end tells */
 static void why_failed(struct findings *f, const struct qp *q, char *text, size_t size)
 {
+	const struct trace_object *note = note_about(f, (int)q->key.from, q->key.qpn);
 	const char *status = word(TRACE_STATUS, q->status);
 	char time[32];
 
+	if (note) {
+		append(text, size, " %s.", note_text(note, q));
+		return;
+	}
 	if (!strcmp(status, "RETRY_EXC_ERR")) {
 		append(text, size,
 		       " No acknowledge came in %" PRIu64 " timeouts (%s of silence).",
@@ -181,8 +215,9 @@ static void say_failed(struct findings *f, const struct qp *q)
 	if (!q->failed)
 		return;
 	x = say(f, FINDING_FAILED, (int)q->key.from, q->failed,
-		"QP 0x%06x of %s failed: %s (%s).", q->key.qpn,
-		who(f, (int)q->key.from, name), word(TRACE_STATUS, q->status),
+		"QP 0x%06x of %s failed: %s%s%s.", q->key.qpn,
+		who(f, (int)q->key.from, name),
+		q->status ? word(TRACE_STATUS, q->status) : "", q->status ? ", " : "",
 		word(TRACE_CAUSE, q->failed_cause));
 	x->qpn = q->key.qpn;
 	x->kind = TRACE_KIND_qp_failed;
@@ -420,6 +455,27 @@ static void say_queue(struct findings *f, int i, const struct trace_object *o)
 		    produced - polled == 1 ? " was" : "s were");
 }
 
+/* What a process noted itself, unless it is the reason why a QP failed: that says it. */
+static void say_note(struct findings *f, int i, const struct trace_object *o)
+{
+	struct qp_key key = {(uint32_t)i, o->note.about_id};
+	bool slow = o->note.cause == TRACE_NOTE_NOT_READY ||
+		    o->note.cause == TRACE_NOTE_LOST ||
+		    o->note.cause == TRACE_NOTE_EVENTS;
+	struct finding *x;
+	struct qp *q = NULL;
+	char name[96];
+
+	if (o->note.about == TRACE_OBJ_QP)
+		HASH_FIND(hh, f->qp, &key, sizeof(key), q);
+	if (q && q->failed)
+		return;
+	x = say(f, slow ? FINDING_SLOW : FINDING_FAILED, i,
+		timeline_time(f->tl, i, o->created), "%s: %s.", who(f, i, name),
+		o->note.text);
+	x->kind = TRACE_KIND_note;
+}
+
 /* Of a process of another host, nothing is known but that it had not ended in order. */
 static void say_end(struct findings *f, int i, const struct trace_info *info)
 {
@@ -469,6 +525,8 @@ static void say_process(struct findings *f, int i)
 	for (size_t k = 0; (o = trace_object(f->t[i], k)); k++)
 		if (o->kind == TRACE_OBJ_CQ)
 			say_queue(f, i, o);
+		else if (o->kind == TRACE_OBJ_NOTE)
+			say_note(f, i, o);
 }
 
 static void say_strays(struct findings *f)
@@ -502,8 +560,7 @@ static void say_all(struct findings *f)
 		return;
 	}
 	say(f, FINDING_NOTE, 0, f->first,
-	    "%" PRIu64
-	    " send request%s completed in %s; at each QP half of them took %s "
+	    "%" PRIu64 " send request%s completed in %s; at each QP half of them took %s "
 	    "or less from post to completion, the slowest %s.",
 	    done, plural(done), time, trace_time_text(m, half),
 	    trace_time_text(slowest, (char[32]){0}));
@@ -541,12 +598,28 @@ static const char *event_reason(const struct trace_record *r)
 	return "";
 }
 
+/* Is the event said by a note as well, and better? */
+static bool is_noted(const struct findings *f, const struct moment *m)
+{
+	uint8_t cause = m->r.kind == TRACE_KIND_modify_refused ? TRACE_NOTE_MODIFY
+			: m->r.kind == TRACE_KIND_reg_mr       ? TRACE_NOTE_REG_MR
+							       : TRACE_N_NOTES;
+	const struct trace_object *o;
+
+	for (size_t k = 0; (o = trace_object(f->t[m->from], k)); k++)
+		if (o->kind == TRACE_OBJ_NOTE && o->note.cause == cause)
+			return true;
+	return false;
+}
+
 static void say_events(struct findings *f)
 {
 	for (size_t i = 0; i < f->n_events; i++) {
 		const struct moment *m = &f->event[i].m;
 		char line[300], name[96];
 
+		if (is_noted(f, m))
+			continue;
 		trace_text(&m->r, line, sizeof(line));
 		say(f, f->event[i].level, m->from, m->time, "%s: %s.%s",
 		    who(f, m->from, name), line, event_reason(&m->r))

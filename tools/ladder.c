@@ -181,7 +181,7 @@ int ladder_print(struct trace_reader **t, int n, bool errors, FILE *out)
 {
 	struct sum *sum = calloc((size_t)n, sizeof(*sum));
 	struct timeline *tl = timeline_open(t, n);
-	struct findings *f = findings_new(t, n);
+	struct findings *f = findings_new(t, n, tl);
 	bool ok = sum && tl && f;
 	uint64_t first = 0;
 	struct moment m;

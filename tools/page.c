@@ -157,7 +157,7 @@ static void put_names(FILE *out)
 	bool first = true, any;
 
 	fputs(",\"names\":{", out);
-	for (int unit = 0; unit <= TRACE_VERB; unit++) {
+	for (int unit = 0; unit <= TRACE_NOTE; unit++) {
 		any = false;
 		for (unsigned int v = 0; v < 256; v++) {
 			const char *name = unit == TRACE_ATTR
@@ -244,8 +244,8 @@ static void put_about(struct trace_reader **t, int n, const struct timeline *tl,
 static int write_page(struct trace_reader **t, int n, FILE *out)
 {
 	struct page_records *p = calloc(1, sizeof(*p));
-	struct findings *f = findings_new(t, n);
 	struct timeline *tl = timeline_open(t, n);
+	struct findings *f = findings_new(t, n, tl);
 	int ret = p && f && tl ? 0 : -ENOMEM;
 
 	if (!ret) {

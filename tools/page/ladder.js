@@ -12,7 +12,7 @@ const GROUPS = [
 	['requests', 'requests', ['post_send', 'begin_send', 'take_receive', 'completion', 'completion_error'], true],
 	['memory', 'memory', ['fault', 'fault_failed', 'fault_wait', 'invalidate', 'prefetch', 'evict', 'reg_mr', 'rereg_mr'], true],
 	['states', 'states', ['qp_state', 'qp_failed', 'create_qp', 'modify_qp', 'modify_refused', 'verb', 'verb_failed',
-		'async_event', 'port', 'gid'], true],
+		'async_event', 'port', 'gid', 'note'], true],
 	['connections', 'connections', ['cm_message', 'cm_event', 'cm_call'], true],
 	['polls', 'polls', ['poll', 'arm_cq', 'cq_event'], false],
 ];
