@@ -120,17 +120,27 @@ static void took(struct qp *q, const struct open *o, uint64_t now)
 		q->slowest.waited[i] = q->waited[i] - o->waited[i];
 }
 
-/*
- * A send request completed, and with it those before it that ask for no completion. One that
- * fails may be any.
- */
-static void add_send_completion(struct qp *q, uint64_t wr_id, bool failed, uint64_t now)
+/* The oldest open request with @wr_id, of those that ask for a completion or of all */
+static uint64_t find_open(const struct qp *q, uint64_t wr_id, bool all)
 {
 	uint64_t i = q->done;
 
 	while (i < q->posted && (q->open[i % OPEN_REQUESTS].wr_id != wr_id ||
-				 !(failed || q->open[i % OPEN_REQUESTS].signaled)))
+				 !(all || q->open[i % OPEN_REQUESTS].signaled)))
 		i++;
+	return i;
+}
+
+/*
+ * A send request completed, and with it those before it that ask for no completion. One that
+ * fails may be any; and whether the QP lets all ask may not be in the trace any more.
+ */
+static void add_send_completion(struct qp *q, uint64_t wr_id, bool failed, uint64_t now)
+{
+	uint64_t i = find_open(q, wr_id, failed);
+
+	if (i == q->posted)
+		i = find_open(q, wr_id, true);
 	if (i == q->posted)
 		return;
 	for (; q->done <= i; q->done++)

@@ -64,7 +64,7 @@ static void begin_side(struct side *s, uint64_t now)
 	TRACE(s->r, now + s->ahead, reg_mr, .addr = BASE, .length = 256 * PAGE,
 	      .iova = BASE, .mr = MR, .access = 0x40);
 	TRACE(s->r, now + s->ahead, create_qp, .qpn = s->qpn, .type = 2,
-	      .max_send_wr = 16);
+	      .max_send_wr = 16, .sig_all = 1);
 	TRACE(s->r, now + s->ahead, modify_qp, .qpn = s->qpn, .peer = s->peer,
 	      .mask = 1 << 20, .to = 3);
 	TRACE(s->r, now + s->ahead, qp_state, .qpn = s->qpn, .from = 2, .to = 3);

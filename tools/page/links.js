@@ -260,11 +260,17 @@ class Links {
 		const r = this.records, o = this.open(this.column[i]), q = this.requests;
 		const id = r.long(i, 'wr_id'), receive = r.byte(i, 'receive');
 		const list = receive ? o.receives : o.sends;
-		const same = k => r.long(q.post[list[k]], 'wr_id') === id && (bad || q.asks[list[k]]);
-		let k = receive ? 0 : o.head;
+		const same = k => r.long(q.post[list[k]], 'wr_id') === id;
+		const find = ok => {
+			let k = receive ? 0 : o.head;
+			while (k < list.length && !(same(k) && ok(k)))
+				k++;
+			return k;
+		};
+		let k = find(n => bad || q.asks[list[n]]);
 
-		while (k < list.length && !same(k))
-			k++;
+		if (k === list.length) /* what its QP was made with is not in the trace any more */
+			k = find(() => true);
 		if (k === list.length) /* a receive request that no message took: it was flushed */
 			return;
 		const done = list[k];
