@@ -27,6 +27,8 @@
  */
 #include "base/container.h"
 #include "emu/diagnose.h"
+#include "inject/inject.h"
+#include "trace/names.h"
 
 #define LONG_RNR_NS                                                                      \
 	10000000000u	/* a peer that is not ready for so long has forgotten something */
@@ -123,8 +125,20 @@ static void check_drained(struct tr_qp *t)
 		emu_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
+/* A request is done: does a rule of inject/ want it to fail? With which status; or SUCCESS */
+static enum ibv_wc_status injected(const struct tr_wqe *w)
+{
+	const char *name = trace_name(TRACE_WR, w->opcode);
+	const struct inject_point p = {
+	    .kind = INJECT_COMPLETION, .name = name ? name : "", .object = ""};
+	struct inject_what what;
+
+	return inject_ask(&p, &what) ? (enum ibv_wc_status)what.value : IBV_WC_SUCCESS;
+}
+
 void comp_retire(struct tr_qp *t)
 {
+	enum ibv_wc_status status;
 	struct tr_req *req = &t->req;
 	struct tr_wqe *w;
 
@@ -137,6 +151,11 @@ void comp_retire(struct tr_qp *t)
 		if (wqe_local(w) ? w->state != WQE_DONE
 				 : psn_diff(req->una, w->first_psn) < w->npsn)
 			break;
+		status = inject_on(INJECT_COMPLETION) ? injected(w) : IBV_WC_SUCCESS;
+		if (status != IBV_WC_SUCCESS) {
+			fail_head(t, status);
+			return;
+		}
 		if (!complete_head(t, IBV_WC_SUCCESS))
 			return;
 	}

@@ -110,6 +110,7 @@ int emu_mr_memory_make(struct emu_mr *mr)
 	    .pd = mr->pd->num,
 	    .device = mr->hca->cfg.device,
 	    .start = mr->hca->start,
+	    .number = mr->odp ? odp_mr_number(mr->odp) : 0,
 	};
 
 	if (!mr->hca->cfg.odp)

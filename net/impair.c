@@ -9,6 +9,9 @@
  * rate still has to send. Packets wait in a list ordered by that time; jitter never lets
  * one pass its predecessor. One that is to be reordered is held back until a number of
  * successors went by; where nothing follows, a short time frees it.
+ *
+ * The rules of inject/ are asked first, and draw nothing. A packet that they delay waits in a
+ * list of its own (late), so that others pass it.
  */
 #include "net/impair.h"
 
@@ -18,6 +21,9 @@
 #include <stdlib.h>
 
 #include "base/splitmix.h"
+#include "inject/inject.h"
+#include "net/rocev2.h"
+#include "trace/names.h"
 
 #define HELD_NS	    1000000ull /* a reordered packet without successors comes anyway */
 #define HELD_PASSES 3	       /* at most so many successors pass it */
@@ -56,6 +62,7 @@ struct waiting {
  * @held:	the packet that others pass, and how many may still do so
  * @busy:	the rate's line is busy until then
  * @latest:	due of the last packet: jitter keeps the order
+ * @late:	packets that rules delay, by @due
  */
 struct line {
 	bool active;
@@ -67,11 +74,14 @@ struct line {
 	unsigned int passes;
 	uint64_t busy;
 	uint64_t latest;
+	struct waiting *late;
 };
 
+/* struct impair - @ruled: there are rules for packets */
 struct impair {
 	impair_out out;
 	void *arg;
+	bool ruled;
 	struct line line[2];
 };
 
@@ -228,7 +238,8 @@ int impair_open(const char *text, impair_out out, void *arg, struct impair **pim
 	struct config c;
 	int d, ret;
 
-	ret = parse(text, &c, NULL, 0);
+	c = (struct config){.seed = 1};
+	ret = text ? parse(text, &c, NULL, 0) : 0;
 	if (ret)
 		return ret;
 	im = calloc(1, sizeof(*im));
@@ -236,12 +247,13 @@ int impair_open(const char *text, impair_out out, void *arg, struct impair **pim
 		return -ENOMEM;
 	im->out = out;
 	im->arg = arg;
+	im->ruled = inject_on_any(INJECT_PACKETS);
 	for (d = 0; d < 2; d++) {
 		im->line[d].rules = c.dir[d];
 		im->line[d].rng = c.seed * 2 + (uint64_t)d;
 		im->line[d].last = &im->line[d].first;
-		im->line[d].active =
-		    memcmp(&c.dir[d], &(struct rules){0}, sizeof(struct rules)) != 0;
+		im->line[d].active = im->ruled || memcmp(&c.dir[d], &(struct rules){0},
+							 sizeof(struct rules)) != 0;
 	}
 	*pim = im;
 	return 0;
@@ -260,8 +272,17 @@ void impair_close(struct impair *im)
 			im->line[d].first = w->next;
 			free(w);
 		}
+		while ((w = im->line[d].late)) {
+			im->line[d].late = w->next;
+			free(w);
+		}
 	}
 	free(im);
+}
+
+bool impair_is_ruled(const struct impair *im)
+{
+	return im && im->ruled;
 }
 
 bool impair_has(const struct impair *im, enum impair_dir dir)
@@ -353,6 +374,79 @@ static void let_held_go(struct impair *im, enum impair_dir dir, uint64_t now)
 	emit(im, dir, now, w);
 }
 
+/* --- rules ------------------------------------------------------------------------ */
+
+/* Offset of a management datagram's attribute ID, behind BTH and DETH (IBTA 13.4.2) */
+#define MAD_ATTR (ROCE_BTH_LEN + 8 + 16)
+
+/* What rules call a packet: a message of CM, or its opcode */
+static const char *packet_name(const struct impair_pkt *pkt, char text[INJECT_NAME])
+{
+	const uint8_t *d = pkt->data;
+	const char *name = NULL;
+
+	if (pkt->len >= MAD_ATTR + 2 && !d[5] && !d[6] && d[7] == 1)
+		name = trace_name(TRACE_CM_MSG,
+				  (uint64_t)d[MAD_ATTR] << 8 | d[MAD_ATTR + 1]);
+	if (name) {
+		snprintf(text, INJECT_NAME, "CM_%s", name);
+		return text;
+	}
+	name = pkt->len ? trace_name(TRACE_OPCODE, d[0]) : NULL;
+	return name ? name : "";
+}
+
+static void keep_late(struct line *l, const struct impair_pkt *pkt, uint64_t due)
+{
+	struct waiting *w = keep(pkt, due), **p = &l->late;
+
+	if (!w)
+		return;
+	while (*p && (*p)->due <= due)
+		p = &(*p)->next;
+	w->next = *p;
+	*p = w;
+}
+
+static void let_late_go(struct impair *im, enum impair_dir dir, uint64_t now)
+{
+	struct line *l = &im->line[dir];
+	struct waiting *w;
+
+	while ((w = l->late) && w->due <= now) {
+		l->late = w->next;
+		im->out(im->arg, dir, &w->pkt);
+		free(w);
+	}
+}
+
+/*
+ * Ask about a packet. False: it does not go on. The bit that is flipped is one of the middle,
+ * where payload is, if there is any.
+ */
+static bool obey_rules(struct impair *im, enum impair_dir dir, uint64_t now,
+		       struct impair_pkt *pkt, bool *twice)
+{
+	char text[INJECT_NAME];
+	const struct inject_point p = {.kind = dir == IMPAIR_TX ? INJECT_OUT : INJECT_IN,
+				       .name = packet_name(pkt, text),
+				       .object = ""};
+	struct inject_what what;
+
+	if (!inject_on(p.kind) || !inject_ask(&p, &what))
+		return true;
+	if (what.action == INJECT_DO_LOSE)
+		return false;
+	if (what.action == INJECT_DO_DELAY) {
+		keep_late(&im->line[dir], pkt, now + what.time);
+		return false;
+	}
+	*twice |= what.action == INJECT_DO_DOUBLE;
+	if (what.action == INJECT_DO_DAMAGE)
+		pkt->flip = (int32_t)(pkt->len * 4u);
+	return true;
+}
+
 void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 		 struct impair_pkt *pkt)
 {
@@ -364,9 +458,11 @@ void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 	struct waiting *copy;
 
 	release(im, dir, now);
+	pkt->flip = bad ? (int32_t)(bit % (pkt->len * 8ull)) : -1;
+	if (im->ruled && !obey_rules(im, dir, now, pkt, &twice))
+		return;
 	if (lost)
 		return;
-	pkt->flip = bad ? (int32_t)(bit % (pkt->len * 8ull)) : -1;
 	due = due_time(l, now, pkt->len, jitter);
 	if (late && !l->held) {
 		l->held = keep(pkt, now + HELD_NS);
@@ -394,8 +490,11 @@ uint64_t impair_run(struct impair *im, uint64_t now)
 	for (d = 0; d < 2; d++) {
 		l = &im->line[d];
 		release(im, d, now);
+		let_late_go(im, d, now);
 		if (l->held && l->held->due <= now)
 			let_held_go(im, d, now);
+		if (l->late && l->late->due < next)
+			next = l->late->due;
 		if (l->held && l->held->due < next)
 			next = l->held->due;
 		if (l->first && l->first->due < next)

@@ -49,9 +49,15 @@ struct impair_pkt {
 };
 typedef void (*impair_out)(void *arg, enum impair_dir dir, const struct impair_pkt *pkt);
 
-/* impair_open - @out gets the packets that live. 0, -EINVAL or -ENOMEM */
+/*
+ * impair_open - @out gets the packets that live. @text NULL: only what the rules of inject/
+ * do, which are asked about each packet if there are some for packets now. 0, -EINVAL or
+ * -ENOMEM
+ */
 int impair_open(const char *text, impair_out out, void *arg, struct impair **im);
 void impair_close(struct impair *im);
+/* Are the rules of inject/ asked? */
+bool impair_is_ruled(const struct impair *im);
 bool impair_has(const struct impair *im, enum impair_dir dir);
 
 /*

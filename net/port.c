@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inject/inject.h"
 #include "net/port_internal.h"
 #include "net/table_file.h"
 
@@ -103,7 +104,7 @@ static int open_tools(struct net_port *p, const struct net_port_cfg *cfg)
 {
 	int ret;
 
-	if (cfg->impair) {
+	if (cfg->impair || inject_on_any(INJECT_PACKETS)) {
 		ret = impair_open(cfg->impair, impaired, p, &p->impair);
 		if (ret)
 			return ret;
@@ -450,6 +451,11 @@ int net_registry_find(struct net_port *p, uint64_t key, unsigned int *slot)
 {
 	port_set_now(p);
 	return table_find(p->table, key, p->now, slot);
+}
+
+bool net_port_is_ruled(const struct net_port *p)
+{
+	return impair_is_ruled(p->impair);
 }
 
 /* --- progress --------------------------------------------------------------------- */

@@ -197,6 +197,8 @@ void net_port_awake(struct net_port *port);
  * wants to be called next (UINT64_MAX: never).
  */
 uint64_t net_port_tick(struct net_port *port, uint64_t now);
+/* Are the rules of inject/ asked about packets? Settled when the port is opened. */
+bool net_port_is_ruled(const struct net_port *port);
 
 /*
  * net_port_route - is there a way from @src to @dst? 0, or what the host's routes say: -ENETUNREACH,

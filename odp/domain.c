@@ -404,7 +404,16 @@ void odp_domain_caps(struct odp_domain *dom, struct odp_caps *out)
 
 static bool needs_care(const struct odp_domain *dom)
 {
-	return evict_on(&dom->evict) || dom->script;
+	return evict_on(&dom->evict) || dom->script || inject_on(INJECT_ACCESS);
+}
+
+void odp_domain_look_again(struct odp_domain *dom)
+{
+	dom_lock(dom);
+	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next)
+		if (mr->demand)
+			mr->demand->careful = needs_care(dom);
+	dom_unlock(dom);
 }
 
 int odp_domain_set_script(struct odp_domain *dom, const char *text)
@@ -418,10 +427,8 @@ int odp_domain_set_script(struct odp_domain *dom, const char *text)
 	old = dom->script;
 	dom->script = script;
 	dom->script_no++;
-	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next)
-		if (mr->demand)
-			mr->demand->careful = needs_care(dom);
 	dom_unlock(dom);
+	odp_domain_look_again(dom);
 	free(old);
 	return 0;
 }
@@ -524,6 +531,8 @@ void dom_register(struct odp_domain *dom, struct odp_mr *mr)
 		mr->next->prev = mr;
 	dom->mrs = mr;
 	dom->n_mrs++;
+	if (!mr->number)
+		mr->number = ++dom->n_made;
 	if (mr->demand)
 		mr->demand->careful = needs_care(dom);
 	if (mr->demand && mr->implicit)

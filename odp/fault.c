@@ -290,6 +290,7 @@ int64_t mr_resolve_present(struct odp_mr *mr, const struct resolve *r)
  * @write:	needs PT_WRITE
  * @touch:	transfers nothing
  * @model, @latency: how its faults are served
+ * @asked:	the rules of inject/ have been asked about its fault
  * @acc:	the caller's
  */
 struct service {
@@ -298,6 +299,7 @@ struct service {
 	bool write, touch;
 	enum odp_fault_model model;
 	uint64_t latency;
+	bool asked;
 	struct odp_access *acc;
 };
 
@@ -570,12 +572,55 @@ static bool deferring(const struct service *s)
 	return s->model != ODP_FAULT_SYNC || s->latency;
 }
 
+static struct inject_point point_of(const struct service *s, enum inject_kind kind)
+{
+	return (struct inject_point){.kind = kind,
+				     .name = s->write ? "write" : "read",
+				     .object = s->mr->name,
+				     .key = s->mr->key,
+				     .page = s->page - s->mr->demand->pt.first,
+				     .n = s->n};
+}
+
+/* How a fault is served that was injected, or injected into. -EFAULT: not at all */
+static int serve_as(struct service *s, const struct inject_what *what)
+{
+	static const struct {
+		enum inject_do action;
+		enum odp_fault_model model;
+	} models[] = {{INJECT_DO_RNR, ODP_FAULT_RNR},
+		      {INJECT_DO_DROP, ODP_FAULT_DROP},
+		      {INJECT_DO_DAMMING, ODP_FAULT_DAMMING},
+		      {INJECT_DO_FLOOD, ODP_FAULT_FLOOD}};
+
+	if (what->action == INJECT_DO_ERROR)
+		return -EFAULT;
+	s->latency += what->time;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		if (models[i].action == what->action)
+			s->model = models[i].model;
+	return 0;
+}
+
+/* A fault begins: does a rule act? Once for an access. 0 or -EFAULT */
+static int ask_fault(struct service *s)
+{
+	struct inject_point p = point_of(s, INJECT_FAULT);
+	struct inject_what what;
+
+	s->asked = true;
+	if (!inject_ask(&p, &what) || !serve_as(s, &what))
+		return 0;
+	count_fault(s);
+	return count_failed(s);
+}
+
 /*
  * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT. The pages of a fault
  * that was waited for are the access's even where the bound on pages has no room for them
  * all: each wait ends in progress.
  */
-static int serve(const struct service *s)
+static int serve(struct service *s)
 {
 	struct odp_mr *mr = s->mr;
 
@@ -595,6 +640,13 @@ static int serve(const struct service *s)
 			return 0;
 		}
 		p = pending_find(mr, miss.first, s->write);
+		if (!p && inject_on(INJECT_FAULT) && !s->asked) {
+			dom_unlock(mr->dom);
+			ret = ask_fault(s);
+			if (ret)
+				return ret;
+			continue; /* what defers needs room */
+		}
 		if (!p && deferring(s))
 			return serve_new(s, with_ahead(s, miss));
 		if (p && s->acc->now < p->ready_at) {
@@ -801,6 +853,39 @@ static int run_script(struct service *s)
 	return ret;
 }
 
+/*
+ * Ask the rules of inject/ about an access. One that is repeated since its fault was put off is
+ * no other. 0 or -EFAULT
+ */
+static int ask_access(struct service *s)
+{
+	struct odp_mr *mr = s->mr;
+	struct inject_point p = point_of(s, INJECT_ACCESS);
+	uint64_t first = s->page, n = s->n;
+	struct inject_what what;
+	bool again = false;
+
+	dom_lock(mr->dom);
+	for (uint64_t i = 0; i < n && !again; i++)
+		again = pending_find(mr, first + i, s->write);
+	dom_unlock(mr->dom);
+	if (again || !inject_ask(&p, &what))
+		return 0;
+	if (serve_as(s, &what)) {
+		count_fault(s);
+		return count_failed(s);
+	}
+	if (what.by_page) {
+		first = mr->demand->pt.first + what.page;
+		n = 1;
+	}
+	dom_lock(mr->dom);
+	for (uint64_t i = 0; i < n; i++)
+		drop_page(mr, first + i);
+	dom_unlock(mr->dom);
+	return 0;
+}
+
 /* The page behind the last that the operation of an access wants */
 static uint64_t end_of_operation(const struct odp_mr *mr, const struct access *a,
 				 const struct odp_access *acc)
@@ -863,6 +948,8 @@ int mr_access(struct odp_mr *mr, const struct access *a, struct odp_access *acc)
 		return serve_touch(&s);
 	if (mr->demand->careful) {
 		ret = run_script(&s);
+		if (!ret && inject_on(INJECT_ACCESS))
+			ret = ask_access(&s);
 		if (ret)
 			return ret;
 	}

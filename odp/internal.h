@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "inject/inject.h"
 #include "odp/evict.h"
 #include "odp/odp.h"
 #include "odp/os_linux.h"
@@ -130,7 +131,7 @@ struct odp_job {
 
 /*
  * struct odp_demand - the on-demand part of an MR
- * @careful:	accesses must take the slow path: eviction list, or scripted faults
+ * @careful:	accesses must take the slow path: eviction list, scripted faults, or injections
  * @watched:	os->watch was called
  * @counter:	struct odp_counters, member by member, in the segment of the recorder
  * @inflight:	under dom->lock
@@ -160,6 +161,7 @@ struct odp_demand {
  *		before it is enlarged
  * @pinned:	bytes that count in dom->pinned
  * @jobs:	that are under way or wait for their turn
+ * @number:	order of registration
  * @seen:	what the recorder shows of it; its counters are there
  */
 struct odp_mr {
@@ -171,7 +173,7 @@ struct odp_mr {
 	uint64_t iova;
 	uint64_t pinned;
 	_Atomic uint32_t refs, worker_refs;
-	uint32_t key;
+	uint32_t key, number;
 	bool writable, implicit, hugetlb;
 	_Atomic bool fickle;
 	uint8_t shift;
@@ -192,6 +194,7 @@ struct odp_mr {
  *		first. Under the lock
  * @pinned:	bytes of the pages of pinned MRs; @pin_told: a refusal was explained
  * @explicit_mrs: on-demand MRs by address; @implicit of the MRs are everywhere
+ * @n_made:	MRs that there ever were
  * @job_over:	a job ended
  * @resolved:	waiters that odp_resolved() is to give out, @n_resolved of them
  * @told, @told_arg: see odp_domain_tell(); @tell: to be called after the unlock
@@ -217,6 +220,7 @@ struct odp_domain {
 	unsigned int implicit;
 	struct odp_mr *mrs;
 	unsigned int n_mrs;
+	uint32_t n_made;
 	pthread_cond_t job_over;
 	struct odp_waiter *resolved;
 	_Atomic unsigned int n_resolved;

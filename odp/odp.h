@@ -215,6 +215,7 @@ int odp_domain_fds(const struct odp_domain *dom, int *fds, int max);
  * @hugetlb:	IBV_ACCESS_HUGETLB
  * @access, @pd, @device: for the recorder only
  * @start:	of an explicit on-demand MR
+ * @number:	of the MR that this one takes the place of, 0: none
  */
 struct odp_mr_attr {
 	uintptr_t addr;
@@ -227,6 +228,7 @@ struct odp_mr_attr {
 	uint32_t access, pd;
 	uint16_t device;
 	enum odp_start start;
+	uint32_t number;
 };
 
 /*
@@ -236,6 +238,8 @@ struct odp_mr_attr {
  */
 int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		  struct odp_mr **out);
+/* The order of registration in the process, from 1 on */
+uint32_t odp_mr_number(const struct odp_mr *mr);
 struct odp_mr *odp_mr_get(struct odp_mr *mr);
 /* The last put frees. Never called under a lock of this layer. */
 void odp_mr_put(struct odp_mr *mr);
@@ -248,7 +252,8 @@ void odp_mr_put(struct odp_mr *mr);
 void odp_mr_quiesce(struct odp_mr *mr);
 /*
  * The id by which `--stats` and `urxe stat` show it (the lkey), and a name, for which
- * odp_config.named and scripted faults may have rules
+ * odp_config.named, scripted faults and injections may have rules. Without a name it is mrN,
+ * where N is its number.
  */
 void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name);
 /* Faults of this MR from now on; those that are pending keep their time. */
@@ -259,6 +264,8 @@ void odp_mr_set_model(struct odp_mr *mr, enum odp_fault_model model, uint64_t la
  * counts begin anew. NULL: none. 0, -EINVAL, -ENOMEM
  */
 int odp_domain_set_script(struct odp_domain *dom, const char *text);
+/* The rules of inject/ are others now. */
+void odp_domain_look_again(struct odp_domain *dom);
 
 /*
  * struct odp_waiter - part of something that waits for a fault whose end nobody can tell in

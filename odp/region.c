@@ -183,6 +183,7 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 	mr->implicit = attr->implicit;
 	mr->hugetlb = attr->hugetlb && attr->on_demand;
 	mr->shift = mr->hugetlb ? dom->huge_shift : dom->page_shift;
+	mr->number = attr->number;
 	mr->refs = 1;
 	ret = show(mr, attr);
 	if (!ret)
@@ -199,6 +200,11 @@ int odp_mr_create(struct odp_domain *dom, const struct odp_mr_attr *attr,
 		take_snapshot(mr);
 	*out = mr;
 	return 0;
+}
+
+uint32_t odp_mr_number(const struct odp_mr *mr)
+{
+	return mr->number;
 }
 
 struct odp_mr *odp_mr_get(struct odp_mr *mr)
@@ -242,7 +248,10 @@ void odp_mr_set_label(struct odp_mr *mr, uint32_t key, const char *name)
 {
 	dom_lock(mr->dom);
 	mr->key = key;
-	snprintf(mr->name, sizeof(mr->name), "%s", name ? name : "");
+	if (name && *name)
+		snprintf(mr->name, sizeof(mr->name), "%s", name);
+	else
+		snprintf(mr->name, sizeof(mr->name), "mr%u", mr->number);
 	mr->seen->id = key;
 	memcpy(mr->seen->name, mr->name, sizeof(mr->seen->name));
 	mr_match_rules(mr);

@@ -17,6 +17,7 @@
 
 #include "net/pcap.h"
 #include "net/process_table.h"
+#include "tools/injected.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "verbs/host/options.h"
@@ -366,6 +367,7 @@ static int run(int argc, char **argv)
 	if (!ret)
 		ret = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
 	segments_report(s.dir, o.stats);
+	injected_warn(s.dir, o.inject);
 	if (leftover)
 		session_linger(&s);
 	else if (!session_remove(&s))

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "inject/points.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "tools/will_watch.h"
@@ -210,19 +211,19 @@ static bool is_numbered(const char *name, const char *prefix)
 	       !name[n + strspn(name + n, "0123456789")];
 }
 
-/* Sockets that are called as a process id */
-static void remove_sockets(int dir)
+/* The directory @name with what processes write there, in files that are called as numbers */
+static void remove_numbered(int dir, const char *name)
 {
-	int fd = openat(dir, "stat", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (is_numbered(e->d_name, ""))
+		if (is_numbered(e->d_name, "") || is_numbered(e->d_name, "."))
 			unlinkat(dirfd(d), e->d_name, 0);
 	if (d)
 		closedir(d);
-	unlinkat(dir, "stat", AT_REMOVEDIR);
+	unlinkat(dir, name, AT_REMOVEDIR);
 }
 
 /*
@@ -239,7 +240,8 @@ static void remove_wills(int dir, bool *others)
 		if (is_numbered(e->d_name, WILL_PREFIX) ||
 		    is_numbered(e->d_name, "." WILL_PREFIX))
 			unlinkat(dir, e->d_name, 0);
-		else if (*e->d_name != '.' && strcmp(e->d_name, "stat"))
+		else if (*e->d_name != '.' && strcmp(e->d_name, "stat") != 0 &&
+			 strcmp(e->d_name, POINTS_DIR) != 0)
 			*others = true;
 	}
 	if (d)
@@ -261,7 +263,8 @@ bool session_remove(const struct session *s)
 		tree_remove(s->lock);
 		unlinkat(s->lock, SESSION_LIBRARY, 0);
 	}
-	remove_sockets(s->lock);
+	remove_numbered(s->lock, "stat");
+	remove_numbered(s->lock, POINTS_DIR);
 	unlinkat(s->lock, MARK, 0);
 	return rmdir(s->dir) == 0 || errno != ENOTEMPTY;
 }

@@ -14,16 +14,17 @@ import subprocess
 ROOMS = {
     'base':              '',
     'trace':             'base',
-    'net':               'base trace',
-    'odp':               'base trace',
-    'emu':               'base net odp trace',
-    'verbs/host':        'base net odp trace emu/hca.h',
-    'verbs/engine':      'base verbs/host emu net odp trace',
-    'verbs/uverbs':      'base verbs/engine verbs/host emu net odp trace',
+    'inject':            'base trace',
+    'net':               'base trace inject',
+    'odp':               'base trace inject',
+    'emu':               'base net odp trace inject',
+    'verbs/host':        'base net odp trace inject emu/hca.h',
+    'verbs/engine':      'base verbs/host emu net odp trace inject',
+    'verbs/uverbs':      'base verbs/engine verbs/host emu net odp trace inject',
     'verbs/ucma/will_*': 'base net emu/cm_mad.h verbs/ucma/will.h',
-    'verbs/ucma':        'base verbs/ucma/will_* verbs/engine verbs/host emu net odp trace',
-    'verbs/preload':     'base verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace',
-    'tools':             'base verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace',
+    'verbs/ucma':        'base verbs/ucma/will_* verbs/engine verbs/host emu net odp trace inject',
+    'verbs/preload':     'base verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace inject',
+    'tools':             'base verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace inject',
 }
 
 # These stand outside and may use everything.

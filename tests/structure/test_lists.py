@@ -123,4 +123,21 @@ class Options(unittest.TestCase):
             self.assertIn(variable, page)
 
 
+class Injections(unittest.TestCase):
+    def test_the_manual_page_has_each_call_with_its_errors(self):
+        calls = re.findall(r'\{"(\w+)", \{([^}]*)\}', text('inject/calls.c'))
+        lines = [line.split(None, 1) for line in text('docs/man/urxe-inject.7').split('\n')]
+        self.assertGreaterEqual(len(calls), 50)
+        for name, errors in calls:
+            self.assertIn([name, '(cannot fail)' if errors == '0' else errors], lines)
+
+    def test_the_manual_page_has_each_kind_and_action(self):
+        page = text('docs/man/urxe-inject.7')
+        kinds = re.findall(r'X\(\w+, "([a-z]+)", "', text('inject/rule.h'))
+        actions = re.findall(r'X\(\w+, "([a-z-]+)", I', text('inject/rule.h'))
+        self.assertGreaterEqual(len(kinds) + len(actions), 25)
+        for word in set(kinds + actions) - {'word'}:  # of the comments
+            self.assertRegex(page.replace('\\-', '-'), rf'(?m)^(\.[BI]+R? "?|\\fB)(.*\W)?{word}\b')
+
+
 unittest.main(argv=sys.argv[:1], verbosity=0)

@@ -36,6 +36,8 @@ STATE = {
         'chained_info': SIGNALS, 'chained_frame': SIGNALS,
         'files': SIGNALS, 'interruptible': SIGNALS, 'interrupted': SIGNALS,
         'copy_routine': 'chosen once for the machine'},
+    'inject/inject.c': {
+        'inject_kinds': 'a point that no rule is about pays one load', 'rules': 'points are in all layers, which have no object in common'},
     'trace/recorder.c': {'this_thread': 'a ring of the thread: recording takes no lock'},
     'verbs/preload/heap.c': {'heap': 'the program may have one of its own: this is the library\'s'},
     'verbs/preload/own_memory.c': {'fail_in': 'malloc(3) gets no argument that says whose it is', 'once': ONCE},
@@ -54,7 +56,7 @@ STATE = {
         'xrcds': 'contexts share them, and the engine knows no uverbs',
         'uverbs_xrc_target': PROVIDER},
     'verbs/preload/context_hook.c': dict.fromkeys(
-        ('poll_orig', 'create_cq_ex_orig', 'start_poll_orig', 'next_poll_orig', 'end_poll_orig',
+        ('poll_orig', 'post_recv_orig', 'post_srq_orig', 'create_cq_ex_orig', 'start_poll_orig', 'next_poll_orig', 'end_poll_orig',
          'post_orig', 'create_qp_ex_orig', 'next_poll_kind'), ORIGINALS) | {
         'ended': 'from next_poll to end_poll of the thread',
         'said': 'a child of fork(2) has no engine that could know it'},
@@ -63,6 +65,7 @@ STATE = {
     'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},
     'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},
     'tools/doctor.c': {'all_there': 'a command runs once'},
+    'tools/injected.c': {'rule': LARGE},
     'tools/run.c': {'o': LARGE},
     'tools/session.c': {'parents': 'a command runs once'},
 }

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "inject/inject.h"
 #include "odp/guard.h"
 #include "verbs/engine/engine_internal.h"
 #include "verbs/engine/recording.h"
@@ -288,6 +289,8 @@ static struct engine *engine_start(void)
 	if (!ret)
 		ret = options_from_env(&e->opt, err, sizeof(err));
 	if (!ret)
+		ret = inject_start(e->opt.dir, e->opt.inject, err, sizeof(err));
+	if (!ret)
 		ret = recording_start(&e->opt, &e->rec);
 	if (!ret)
 		ret = start_layers(e, &what);
@@ -340,6 +343,7 @@ static void fork_child(void)
 	guard_fork_end();
 	atomic_store(&root.engine, NULL);
 	root.starting = false;
+	inject_forked();
 	if (e) {
 		guard_file(NULL, 0, NULL);
 		recorder_forked(e->rec);

@@ -116,6 +116,8 @@ struct engine_port_sink {
 };
 void engine_add_port_sink(struct engine *e, struct engine_port_sink *s);
 void engine_del_port_sink(struct engine *e, struct engine_port_sink *s);
+/* Something happened to the port of @d, or to all of the device */
+void engine_port_event(struct engine_device *d, enum ibv_event_type type);
 
 /*
  * struct engine_cm_ops - the CM's hooks (the rdma_cm device registers them); @arg is that of

@@ -68,20 +68,24 @@ static void ops_comp_event(void *arg, void *cookie)
 		s->comp(s);
 }
 
-static void ops_async_event(void *arg, enum ibv_event_type type, void *cookie)
+void engine_port_event(struct engine_device *d, enum ibv_event_type type)
 {
-	struct engine_device *d = arg;
-	struct engine_event_sink *s = cookie;
 	struct engine_port_sink *p;
 
-	if (s) {
-		s->async(s, type);
-		return;
-	}
 	for (p = d->engine->sinks; p; p = p->next) {
 		if (p->dev == d)
 			p->async(p, type);
 	}
+}
+
+static void ops_async_event(void *arg, enum ibv_event_type type, void *cookie)
+{
+	struct engine_event_sink *s = cookie;
+
+	if (s)
+		s->async(s, type);
+	else
+		engine_port_event(arg, type);
 }
 
 static void ops_gsi_rx(void *arg, const struct net_path *path, const uint8_t *mad,

@@ -7,6 +7,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 
 #define NAME_LEN_MAX 40 /* of names that are compared */
 #define NEAR	     4	/* letters by which a name may be wrong to be taken for another */
-#define VALUE_MAX    2048 /* bytes of a value as text; the longest is the fault script */
+#define VALUE_MAX    INJECT_TEXT_MAX /* bytes of a value as text, the longest */
 
 /*
  * struct row - one setting
@@ -637,6 +638,59 @@ static bool format_script(const struct options *o, char *buf, size_t len)
 	return give_text(o->odp_script, buf, len);
 }
 
+/* --- what goes wrong on purpose --------------------------------------------------- */
+
+/* The text of a file; 0 or -EINVAL */
+static int read_rules(const char *path, char text[INJECT_TEXT_MAX], char *err,
+		      size_t errlen)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, INJECT_TEXT_MAX);
+
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return bad(err, errlen, "%.100s: %s", path, strerror(errno));
+	if (n == INJECT_TEXT_MAX)
+		return bad(err, errlen, "%.100s has more than %d bytes", path,
+			   INJECT_TEXT_MAX - 1);
+	text[n] = '\0';
+	return 0;
+}
+
+/* Rules add up. @FILE has some. */
+static int parse_inject(struct options *o, const char *v, char *err, size_t errlen)
+{
+	size_t has = strlen(o->inject);
+	char text[INJECT_TEXT_MAX], why[160];
+	int n;
+
+	if (*v == '@') {
+		if (read_rules(v + 1, text, err, errlen))
+			return -EINVAL;
+		v = text;
+	}
+	n = inject_parse(v, NULL, INJECT_MAX_RULES, why, sizeof(why));
+	if (n <= 0)
+		return bad(err, errlen, "%s", n ? why : "has no rule");
+	if (has + 1 + strlen(v) >= sizeof(o->inject))
+		return bad(err, errlen, "all rules have more than %zu bytes",
+			   sizeof(o->inject) - 1);
+	/* a newline, since a comment ends with its line */
+	snprintf(o->inject + has, sizeof(o->inject) - has, "%s%s", has ? "\n" : "", v);
+	return 0;
+}
+
+static bool format_inject(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->inject, buf, len);
+}
+
+static void clear_inject(struct options *o)
+{
+	o->inject[0] = '\0';
+}
+
 /* --- the table -------------------------------------------------------------------- */
 
 static const struct row rows[] = {
@@ -704,6 +758,12 @@ static const struct row rows[] = {
       "lock more; or by SIZE, for everybody. Default: no bound"},
      parse_memlock,
      format_memlock},
+    {{"inject", "URXE_INJECT", "RULE|@FILE", NULL, true,
+      "what goes wrong on purpose, and where: a call that fails, a\n"
+      "packet that is lost, ...; may be repeated; see urxe-inject(7)"},
+     parse_inject,
+     format_inject,
+     clear_inject},
     {{"impair", "URXE_IMPAIR", "NAME=VALUE,...", NULL, false,
       "a bad network: loss=1%,dup=1%,reorder=1%,corrupt=1%,\n"
       "delay=50us,jitter=10us,rate=1gbit,seed=7; with the prefix tx.\n"

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "inject/rule.h"
 #include "odp/odp.h"
 
 #define OPTIONS_MAX_DEVICES 16
@@ -23,6 +24,7 @@
  * @lanes:	packets within the host may take shared memory
  * @odp:	fault model, snapshot, latency ... (odp.script points into @odp_script)
  * @faults:	what is special about the faults of devices, by name; the first @n_faults
+ * @inject:	rules of what goes wrong on purpose, or empty
  * @stats:	empty, "text", or "json:FILE"
  * @pcap, @impair: as given, or empty
  * @trace:	file or directory for full traces, or empty; @trace_size: bytes of records in each
@@ -41,6 +43,7 @@ struct options {
 	struct odp_fault_rule faults[OPTIONS_MAX_DEVICES];
 	unsigned int n_faults;
 	char odp_script[1024];
+	char inject[INJECT_TEXT_MAX];
 	char stats[256];
 	char pcap[256];
 	char trace[256];

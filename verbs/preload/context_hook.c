@@ -9,6 +9,7 @@
  *   same (ibv_start_poll(3)), would consume one more; it is left out.
  * - advise_mr: librxe has none before rdma-core v60.
  * - XRC and rereg_mr: librxe has none (xrc.c).
+ * - post_send, post_recv, post_srq_recv: points where they can be made to fail (inject/).
  *
  * The operations that are wrapped are the provider's, the same for all of its contexts. A
  * process may hold several providers' libraries (bundles bring their own), so there are
@@ -23,11 +24,12 @@
 #include <stddef.h>
 
 #include "emu/queue_layout.h"
+#include "verbs/preload/context_hook.h"
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/next_verb.h"
 #include "verbs/preload/poll_watch.h"
 #include "verbs/preload/xrc.h"
-#include "verbs/uverbs/uverbs.h"
+#include "verbs/uverbs/uverbs_points.h"
 
 #define PLACES 4
 
@@ -36,6 +38,10 @@ typedef struct ibv_cq_ex *(*create_cq_ex_fn)(struct ibv_context *context,
 					     struct ibv_cq_init_attr_ex *attr);
 typedef int (*post_fn)(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		       struct ibv_send_wr **bad);
+typedef int (*post_recv_fn)(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+			    struct ibv_recv_wr **bad);
+typedef int (*post_srq_fn)(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			   struct ibv_recv_wr **bad);
 typedef int (*next_poll_fn)(struct ibv_cq_ex *cq);
 typedef void (*end_poll_fn)(struct ibv_cq_ex *cq);
 typedef int (*start_poll_fn)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
@@ -46,6 +52,8 @@ static start_poll_fn start_poll_orig[PLACES];
 static next_poll_fn next_poll_orig[PLACES];
 static end_poll_fn end_poll_orig[PLACES];
 static post_fn post_orig[PLACES];
+static post_recv_fn post_recv_orig[PLACES];
+static post_srq_fn post_srq_orig[PLACES];
 static xrc_create_qp_ex_fn create_qp_ex_orig[PLACES];
 
 /* What place @i holds; place_for() may fill others meanwhile. */
@@ -253,16 +261,64 @@ static void explain_post(const struct ibv_qp *qp, const struct ibv_send_wr *wr, 
 	vfile_put(&ctx->vf);
 }
 
+/*
+ * What a post is to answer before the provider is asked: 0, or an error that a rule of inject/
+ * wants. Nothing was posted then.
+ */
+static int point_of_post(struct ibv_context *context, const char *verb,
+			 enum uobject_type type, uint32_t handle)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	int err = 0;
+
+	if (ctx) {
+		err = -uverbs_point_post(ctx, verb, type, handle);
+		vfile_put(&ctx->vf);
+	}
+	if (err)
+		errno = err;
+	return err;
+}
+
 static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad)
 {
-	int err;
+	int err = inject_on(INJECT_CALL) ? point_of_post(qp->context, "ibv_post_send",
+							 UOBJECT_QP, qp->handle)
+					 : 0;
 
+	if (err) {
+		*bad = wr;
+		return err;
+	}
 	*bad = NULL; /* a doorbell that fails leaves it as it was */
 	err = qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_send(qp, wr, bad)
 					      : orig(qp, wr, bad);
 	if (err)
 		explain_post(qp, *bad ? *bad : wr, err);
+	return err;
+}
+
+static int post_recv_any(post_recv_fn orig, struct ibv_qp *qp, struct ibv_recv_wr *wr,
+			 struct ibv_recv_wr **bad)
+{
+	int err = point_of_post(qp->context, "ibv_post_recv", UOBJECT_QP, qp->handle);
+
+	if (!err)
+		return orig(qp, wr, bad);
+	*bad = wr;
+	return err;
+}
+
+static int post_srq_any(post_srq_fn orig, struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad)
+{
+	int err =
+	    point_of_post(srq->context, "ibv_post_srq_recv", UOBJECT_SRQ, srq->handle);
+
+	if (!err)
+		return orig(srq, wr, bad);
+	*bad = wr;
 	return err;
 }
 
@@ -306,6 +362,16 @@ static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context
 	{                                                                                \
 		return post_any(ORIG(post_orig, i), qp, wr, bad);                        \
 	}                                                                                \
+	static int post_recv_##i(struct ibv_qp *qp, struct ibv_recv_wr *wr,              \
+				 struct ibv_recv_wr **bad)                               \
+	{                                                                                \
+		return post_recv_any(ORIG(post_recv_orig, i), qp, wr, bad);              \
+	}                                                                                \
+	static int post_srq_##i(struct ibv_srq *srq, struct ibv_recv_wr *wr,             \
+				struct ibv_recv_wr **bad)                                \
+	{                                                                                \
+		return post_srq_any(ORIG(post_srq_orig, i), srq, wr, bad);               \
+	}                                                                                \
 	static struct ibv_qp *create_qp_ex_##i(struct ibv_context *context,              \
 					       struct ibv_qp_init_attr_ex *attr)         \
 	{                                                                                \
@@ -333,6 +399,10 @@ static const create_cq_ex_fn create_cq_ex_hooked[PLACES] = {
     create_cq_ex_0, create_cq_ex_1, create_cq_ex_2, create_cq_ex_3};
 
 static const post_fn post_hooked[PLACES] = {post_0, post_1, post_2, post_3};
+static const post_recv_fn post_recv_hooked[PLACES] = {post_recv_0, post_recv_1,
+						      post_recv_2, post_recv_3};
+static const post_srq_fn post_srq_hooked[PLACES] = {post_srq_0, post_srq_1, post_srq_2,
+						    post_srq_3};
 static const xrc_create_qp_ex_fn create_qp_ex_hooked[PLACES] = {
     create_qp_ex_0, create_qp_ex_1, create_qp_ex_2, create_qp_ex_3};
 static struct ibv_qp *(*const open_qp_hooked[PLACES])(struct ibv_context *,
@@ -359,7 +429,9 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 	int err = EOPNOTSUPP;
 
 	if (ctx) {
-		err = -uverbs_advise_mr(ctx, pd->handle, advice, flags, sges, n);
+		err = inject_on(INJECT_CALL) ? -uverbs_point(ctx, "ibv_advise_mr") : 0;
+		if (!err)
+			err = -uverbs_advise_mr(ctx, pd->handle, advice, flags, sges, n);
 		vfile_put(&ctx->vf);
 	}
 	if (err)
@@ -407,6 +479,28 @@ static void hook_xrc(struct verbs_context *vctx)
 	vctx->get_srq_num = xrc_get_srq_num;
 }
 
+static bool is_hooked(const struct ibv_context *context)
+{
+	for (int i = 0; i < PLACES; i++)
+		if (context->ops.post_recv == post_recv_hooked[i])
+			return true;
+	return false;
+}
+
+void context_hook_receives(struct ibv_context *context)
+{
+	int i, j;
+
+	if (is_hooked(context))
+		return;
+	i = place_for(post_recv_orig, (void *)context->ops.post_recv);
+	j = place_for(post_srq_orig, (void *)context->ops.post_srq_recv);
+	if (i < 0 || j < 0)
+		return;
+	context->ops.post_recv = post_recv_hooked[i];
+	context->ops.post_srq_recv = post_srq_hooked[j];
+}
+
 /* Equip @context if it is one of ours */
 static void equip(struct ibv_context *context)
 {
@@ -420,6 +514,8 @@ static void equip(struct ibv_context *context)
 	i = place_for(poll_orig, (void *)context->ops.poll_cq);
 	if (i >= 0)
 		context->ops.poll_cq = poll_hooked[i];
+	if (inject_on(INJECT_CALL))
+		context_hook_receives(context);
 	vctx = verbs_get_ctx(context);
 	if (!vctx)
 		return;

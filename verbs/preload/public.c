@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "inject/inject.h"
 #include "odp/guard.h"
 #include "verbs/host/paths.h"
+#include "verbs/preload/context_hook.h"
 #include "verbs/preload/include/urxe.h"
 
 #define MAP_STEP    4096u /* pages looked at in one go */
@@ -380,6 +382,25 @@ PUBLIC int urxe_set_fault_script(struct ibv_context *context, const char *script
 	if (ret)
 		return public_result(ret);
 	ret = odp_domain_set_script(engine_odp(ctx->engine), script);
+	vfile_put(&ctx->vf);
+	return public_result(ret);
+}
+
+/* --- what goes wrong on purpose --------------------------------------------------- */
+
+PUBLIC int urxe_inject(struct ibv_context *context, const char *text)
+{
+	struct uverbs_context *ctx;
+	int ret = public_context(context, &ctx);
+
+	if (ret)
+		return public_result(ret);
+	ret = inject_replace(text ? text : "",
+			     net_port_is_ruled(engine_port(ctx->engine)), NULL, 0);
+	if (!ret) {
+		context_hook_receives(context);
+		odp_domain_look_again(engine_odp(ctx->engine));
+	}
 	vfile_put(&ctx->vf);
 	return public_result(ret);
 }

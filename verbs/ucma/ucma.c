@@ -158,6 +158,9 @@ int ucma_open(int flags)
 
 	if (!e)
 		return errno ? -errno : -ENODEV;
+	ret = ucma_point("rdma_create_event_channel");
+	if (ret)
+		return ret;
 	u = ucma_get(e, &ret);
 	return u ? open_file(u, flags) : ret;
 }

@@ -773,6 +773,9 @@ ssize_t ucma_command(struct ucma_file *f, int fd, const void *buf, size_t len)
 	c.out_len = hdr.out;
 	if (guard_copy(c.in, (const uint8_t *)buf + sizeof(hdr), c.in_len))
 		return -EFAULT;
+	ret = ucma_point_command(hdr.cmd);
+	if (ret)
+		return ret;
 	/* Also a thread that always finds an event can be cancelled. */
 	if (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT)
 		pthread_testcancel();

@@ -22,7 +22,7 @@ struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int 
 	struct ucma_event *ev;
 
 	/* Until the application has accepted, it does not know the identifier. */
-	if (!id->uid)
+	if (!id->uid || !ucma_point_event(id, &type, &status))
 		return NULL;
 	ev = calloc(1, sizeof(*ev));
 	if (!ev)

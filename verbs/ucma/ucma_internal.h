@@ -282,6 +282,16 @@ int ucma_init_qp_attr(struct ucma_id *id, uint32_t state, struct ib_uverbs_qp_at
 void ucma_mad(void *arg, struct engine_device *dev, const struct net_path *path,
 	      const uint8_t *mad, uint32_t len);
 
+/* --- ucma_point.c ----------------------------------------------------------------- */
+
+/* Does a rule of inject/ want a function, or that of a command, to fail? 0 or -errno */
+int ucma_point(const char *function);
+int ucma_point_command(uint32_t cmd);
+/* Ask about an event of @id, which a rule may change. False: it never comes */
+bool ucma_point_event(struct ucma_id *id, enum ucma_event_type *type, int *status);
+/* ... about a request for a connection: 0, -ENOMEM: it never came, -ECONNREFUSED */
+int ucma_point_request(void);
+
 /* --- ucma_port.c ------------------------------------------------------------------ */
 
 /* Give @id the port in its source address, or any if that is 0. 0 or -errno */

@@ -317,7 +317,10 @@ static int take_request(struct ucma_id *listener, struct engine_device *dev,
 	bool sidr = m->attr == CM_SIDR_REQ;
 	struct ucma_event *ev;
 	struct ucma_id *id;
+	int ret = ucma_point_request();
 
+	if (ret)
+		return ret;
 	id = ucma_id_new(listener->file, listener->ps, (uint8_t)emu_cm_qp_type(conn));
 	if (!id)
 		return -ENOMEM;

@@ -19,6 +19,7 @@
 
 #include "odp/guard.h"
 #include "verbs/uverbs/uverbs_ioctl.h"
+#include "verbs/uverbs/uverbs_points.h"
 
 #define PAGE_LIMIT 4096 /* bytes of a request, as PAGE_SIZE in the kernel */
 #define MAX_ATTRS  ((PAGE_LIMIT - sizeof(struct ib_uverbs_ioctl_hdr)) / ATTR_SIZE)
@@ -242,6 +243,8 @@ int uverbs_ioctl(struct vfile *vf, int fd, unsigned long cmd, void *arg)
 		return -EPROTONOSUPPORT;
 	r.user = (struct ib_uverbs_attr *)((uint8_t *)arg + sizeof(hdr));
 	ret = take_attrs(&r, hdr.num_attrs);
+	if (!ret)
+		ret = uverbs_point_method(&r);
 	if (ret)
 		return ret;
 	ret = run(&r);

@@ -10,6 +10,7 @@
 
 #include "odp/guard.h"
 #include "verbs/uverbs/uverbs_cmd.h"
+#include "verbs/uverbs/uverbs_points.h"
 
 /*
  * struct command - one that exists. Legacy requests with an answer begin with its address.
@@ -268,6 +269,8 @@ ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
 		ret = split_ex(cmd, &hdr, buf, len, &c);
 	else
 		ret = split_legacy(cmd, &hdr, buf, len, &c);
+	if (!ret)
+		ret = uverbs_point_command(c.ctx, hdr.command);
 	if (ret)
 		return ret;
 	engine_enter(c.ctx->engine);

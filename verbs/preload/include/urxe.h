@@ -208,6 +208,17 @@ int urxe_device_set_fault_model(struct ibv_context *context, enum urxe_fault_mod
  */
 int urxe_set_fault_script(struct ibv_context *context, const char *script);
 
+/*
+ * urxe_inject - what goes wrong on purpose, and where, from now on, in this process
+ * @context: any open device of it
+ * @rules: as the option --inject has them, see urxe-inject(7). They take the place of all
+ *	earlier ones, and count points from this call on. NULL or "": no rules.
+ *
+ * Errors: EINVAL also for rules that are not well-formed; EOPNOTSUPP a rule is about packets,
+ * and the program was started without --inject packets; ENOMEM; ENOSYS.
+ */
+int urxe_inject(struct ibv_context *context, const char *rules);
+
 #ifdef __cplusplus
 }
 #endif
