@@ -23,6 +23,8 @@
 #define FLUSH_NS 100000000ull
 /* Packets of a poll that looks at the sockets, however many came by lanes */
 #define SOCKETS_MIN 16
+/* Empty polls after which each socket was looked at: see SOCKET_POLLS, EMPTY_POLLS */
+#define QUIET_POLLS 40
 /* When to try again what the kernel did not take */
 #define RETRY_NS 100000ull
 
@@ -472,12 +474,25 @@ static uint64_t run_impair(struct net_port *p)
 	return next;
 }
 
+/*
+ * Nothing came by so many polls: each socket was looked at. What had come before the first of
+ * them has been answered, too, as the owner sends what it has between two polls.
+ */
+static void note_quiet(struct net_port *p)
+{
+	if (p->rx_count || p->lanes.sockets_due)
+		p->quiet = 0;
+	else if (!p->quiet++)
+		p->quiet_since = p->now;
+	else if (p->quiet > QUIET_POLLS)
+		table_emptied(p->table, p->quiet_since);
+}
+
 int net_port_poll(struct net_port *p, int budget)
 {
 	uint64_t forwarded = p->stats->rx_forwarded;
 
 	port_set_now(p);
-	table_look(p->table, p->now);
 	p->rx_count = 0;
 	if (p->lanes.rx)
 		budget -= port_lane_poll(p, budget);
@@ -487,6 +502,7 @@ int net_port_poll(struct net_port *p, int budget)
 		port_lane_drain(p);
 		p->lanes.sockets_due = p->be_ops->poll(p->be, budget, port_rx, p) > 0;
 	}
+	note_quiet(p);
 	if (p->stats->rx_forwarded != forwarded)
 		port_tx_send(p);
 	run_impair(p);

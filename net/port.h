@@ -168,7 +168,7 @@ int net_port_poll(struct net_port *port, int budget);
 
 /*
  * net_port_unread - what was sent to @qpn on @path lies there unread: its process is one of
- * this host, lives, and has not looked for packets since @since (ns of CLOCK_MONOTONIC). False:
+ * this host, lives, and has not read all that was there since @since (ns of CLOCK_MONOTONIC). False:
  * it has, or nobody knows. Costs system calls.
  */
 bool net_port_unread(struct net_port *port, const struct net_path *path, uint32_t qpn,

@@ -164,6 +164,7 @@ struct port_flush {
  * @id_factor:	by packet length, 0: not known yet; see icrc_find_id()
  * @impair, @pcap: NULL where not asked for
  * @rx_count:	packets given to the owner in this poll
+ * @quiet:	polls in a row that found nothing, the first at @quiet_since
  * @stats:	counters, in the owner's memory or in @own_stats
  */
 struct net_port {
@@ -193,6 +194,8 @@ struct net_port {
 	struct impair *impair;
 	struct pcap *pcap;
 	int rx_count;
+	unsigned int quiet;
+	uint64_t quiet_since;
 	struct net_stats *stats, own_stats;
 };
 

@@ -6,8 +6,8 @@
  * An HCA receives and acknowledges in hardware. Here a process has to run for that, and on a
  * crowded machine, or when it is stopped, it does not for longer than a requester waits. A
  * timeout then says nothing of loss. The sender can know: the process lives (the table), has
- * not looked for packets since (the table, too), and there are some, in the lane to it or in
- * its socket.
+ * never since read all that was there (the table, too), and there is something, in the lane to
+ * it or in its socket.
  *
  * What the kernel keeps for a socket is in /proc/net/udp, which everybody may read. Where it
  * is not, what lies in a socket counts as lost, as on a wire.
@@ -81,7 +81,7 @@ bool net_port_unread(struct net_port *p, const struct net_path *path, uint32_t q
 		return false;
 	port_set_now(p);
 	port = table_port(p->table, slot, p->now);
-	if (!port || table_looked(p->table, slot, p->now) >= since)
+	if (!port || table_emptied_at(p->table, slot, p->now) >= since)
 		return false;
 	return port_lane_unread(p, slot) ||
 	       waits_in(net_ip_is_v4(&path->dst) ? "/proc/self/net/udp"

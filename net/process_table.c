@@ -26,13 +26,13 @@
  * @port:	UDP port; 0 while the slot is being taken or given back
  * @generation:	of the lease: tells what its former holder left behind
  * @pid:	for people who look
- * @looked:	when it looked for packets, in TABLE_LOOK_NS, modulo 2^32; 0: it does not tell
+ * @emptied:	until when it had read all, in TABLE_EMPTIED_NS, modulo 2^32; 0: it does not tell
  */
 struct slot {
 	_Atomic uint32_t port;
 	_Atomic uint32_t generation;
 	_Atomic uint32_t pid;
-	_Atomic uint32_t looked;
+	_Atomic uint32_t emptied;
 };
 
 /*
@@ -60,14 +60,14 @@ struct shared {
  * struct table
  * @fd:		its open file description holds the locks
  * @own:	slots of this process
- * @look:	when this process looked last
+ * @emptied:	what this process told last
  * @checked:	when a slot's lock was last looked at, and what was found
  */
 struct table {
 	int fd;
 	struct shared *sh;
 	unsigned int first;
-	uint64_t look;
+	uint64_t emptied;
 	bool own[TABLE_SLOTS];
 	bool live[TABLE_SLOTS];
 	uint64_t checked[TABLE_SLOTS];
@@ -181,7 +181,7 @@ static void take_slot(struct table *t, unsigned int slot, uint16_t port)
 	atomic_store(&s->port, 0);
 	atomic_fetch_add(&s->generation, 1);
 	atomic_store(&s->pid, (uint32_t)getpid());
-	atomic_store(&s->looked, 0);
+	atomic_store(&s->emptied, 0);
 	atomic_store(&s->port, port);
 	t->own[slot] = true;
 	if (!t->first)
@@ -231,32 +231,32 @@ uint16_t table_port(struct table *t, unsigned int slot, uint64_t now)
 	return port && is_live(t, slot, now) ? port : 0;
 }
 
-void table_look(struct table *t, uint64_t now)
+void table_emptied(struct table *t, uint64_t now)
 {
-	uint64_t tick = now / TABLE_LOOK_NS;
+	uint64_t tick = now / TABLE_EMPTIED_NS;
 	unsigned int slot;
 
-	if (tick == t->look)
+	if (tick == t->emptied)
 		return;
-	t->look = tick;
+	t->emptied = tick;
 	for (slot = t->first; slot && slot < TABLE_SLOTS; slot++)
 		if (t->own[slot])
 			/* odd, so that it is not 0 */
-			atomic_store_explicit(&t->sh->slot[slot].looked,
+			atomic_store_explicit(&t->sh->slot[slot].emptied,
 					      (uint32_t)tick | 1, memory_order_relaxed);
 }
 
-uint64_t table_looked(const struct table *t, unsigned int slot, uint64_t now)
+uint64_t table_emptied_at(const struct table *t, unsigned int slot, uint64_t now)
 {
-	uint32_t low = atomic_load_explicit(&t->sh->slot[slot % TABLE_SLOTS].looked,
+	uint32_t low = atomic_load_explicit(&t->sh->slot[slot % TABLE_SLOTS].emptied,
 					    memory_order_relaxed);
-	uint64_t tick = now / TABLE_LOOK_NS;
+	uint64_t tick = now / TABLE_EMPTIED_NS;
 	uint32_t ago = (uint32_t)tick - low;
 
 	if (!low)
 		return UINT64_MAX;
 	/* its clock may be ahead by a tick */
-	return ago > INT32_MAX ? now : (tick - ago) * TABLE_LOOK_NS;
+	return ago > INT32_MAX ? now : (tick - ago) * TABLE_EMPTIED_NS;
 }
 
 int table_pid(struct table *t, unsigned int slot, uint64_t now)

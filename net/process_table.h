@@ -35,7 +35,7 @@ struct table;
 #define TABLE_SLOT_SHIFT 14
 #define TABLE_SLOT_QPNS	 (1 << TABLE_SLOT_SHIFT)
 #define TABLE_TRUST_NS	 100000000ull
-#define TABLE_LOOK_NS	 1000000ull
+#define TABLE_EMPTIED_NS 1000000ull
 
 /* table_open - map the file in @dir, made if it is not there. 0 or -errno */
 int table_open(const char *dir, struct table **out);
@@ -65,15 +65,15 @@ bool table_is_own(const struct table *t, unsigned int slot);
 uint16_t table_port(struct table *t, unsigned int slot, uint64_t now);
 
 /*
- * table_look - this process looks for packets, at @now, ns of CLOCK_MONOTONIC; told to the
- * others at most once in TABLE_LOOK_NS
+ * table_emptied - this process had read all packets that were sent to it before @now, ns of
+ * CLOCK_MONOTONIC; told to the others at most once in TABLE_EMPTIED_NS
  */
-void table_look(struct table *t, uint64_t now);
+void table_emptied(struct table *t, uint64_t now);
 /*
- * table_looked - when the process that holds @slot, below TABLE_SLOTS, did so last; UINT64_MAX
- * if it does not tell
+ * table_emptied_at - until when the process that holds @slot, below TABLE_SLOTS, had read all;
+ * UINT64_MAX if it does not tell
  */
-uint64_t table_looked(const struct table *t, unsigned int slot, uint64_t now);
+uint64_t table_emptied_at(const struct table *t, unsigned int slot, uint64_t now);
 /* table_pid - its process; 0: nobody */
 int table_pid(struct table *t, unsigned int slot, uint64_t now);
 

@@ -307,16 +307,17 @@ START_TEST(what_lies_at_a_stopped_process_is_known)
 	while (!board->echoed[0])
 		usleep(1000);
 	ck_assert(!lies_unread(&me, h_now() + 1000000000));
+	usleep(20000); /* it polls, and finds nothing */
 	kill(child[0], SIGSTOP);
 	waitpid(child[0], NULL, WUNTRACED);
 	usleep(
-	    10000); /* it tells to the millisecond, and by a coarse clock, when it looked */
+	    10000); /* it tells to the millisecond, and by a coarse clock, when it had read all */
 	sent = h_now();
 	ck_assert(!lies_unread(&me, sent)); /* it does not run, but there is nothing */
 	h_send(&me, &me.ip, board->base[0], 2, 64);
 	net_tx_flush(me.port);
 	ck_assert(lies_unread(&me, sent));
-	ck_assert(!lies_unread(&me, sent - 1000000000)); /* it has looked since */
+	ck_assert(!lies_unread(&me, sent - 1000000000)); /* it has read all since */
 	kill(child[0], SIGCONT);
 	h_until(&me, !lies_unread(&me, sent));
 	kill(child[0], SIGKILL);
