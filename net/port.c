@@ -25,6 +25,8 @@
 #define SOCKETS_MIN 16
 /* Empty polls after which each socket was looked at: see SOCKET_POLLS, EMPTY_POLLS */
 #define QUIET_POLLS 40
+/* Packets of a poll that is one of many */
+#define DRAIN_BUDGET 256
 /* When to try again what the kernel did not take */
 #define RETRY_NS 100000ull
 
@@ -480,12 +482,16 @@ static uint64_t run_impair(struct net_port *p)
  */
 static void note_quiet(struct net_port *p)
 {
-	if (p->rx_count || p->lanes.sockets_due)
+	if (p->rx_count || p->lanes.sockets_due) {
 		p->quiet = 0;
-	else if (!p->quiet++)
+		return;
+	}
+	if (!p->quiet++)
 		p->quiet_since = p->now;
-	else if (p->quiet > QUIET_POLLS)
-		table_emptied(p->table, p->quiet_since);
+	if (p->quiet <= QUIET_POLLS)
+		return;
+	table_emptied(p->table, p->quiet_since);
+	p->quiet = 0;
 }
 
 int net_port_poll(struct net_port *p, int budget)
@@ -508,6 +514,16 @@ int net_port_poll(struct net_port *p, int budget)
 	run_impair(p);
 	port_lane_rearm(p);
 	return p->rx_count;
+}
+
+void net_port_drain(struct net_port *p, int budget)
+{
+	int quiet = 0, n;
+
+	for (; budget > 0 && quiet < QUIET_POLLS; budget -= n) {
+		n = net_port_poll(p, DRAIN_BUDGET);
+		quiet = n || p->lanes.sockets_due ? 0 : quiet + 1;
+	}
 }
 
 int net_port_wait_fds(struct net_port *p, int *fds, int max, uint32_t *generation)

@@ -167,6 +167,11 @@ int net_tx_flush(struct net_port *port);
 int net_port_poll(struct net_port *port, int budget);
 
 /*
+ * net_port_drain - receive until nothing is left, at most about @budget packets
+ */
+void net_port_drain(struct net_port *port, int budget);
+
+/*
  * net_port_unread - what was sent to @qpn on @path lies there unread: its process is one of
  * this host, lives, and has not read all that was there since @since (ns of CLOCK_MONOTONIC). False:
  * it has, or nobody knows. Costs system calls.

@@ -254,7 +254,7 @@ uint64_t table_emptied_at(const struct table *t, unsigned int slot, uint64_t now
 	uint32_t ago = (uint32_t)tick - low;
 
 	if (!low)
-		return UINT64_MAX;
+		return 0;
 	/* its clock may be ahead by a tick */
 	return ago > INT32_MAX ? now : (tick - ago) * TABLE_EMPTIED_NS;
 }

@@ -70,8 +70,8 @@ uint16_t table_port(struct table *t, unsigned int slot, uint64_t now);
  */
 void table_emptied(struct table *t, uint64_t now);
 /*
- * table_emptied_at - until when the process that holds @slot, below TABLE_SLOTS, had read all;
- * UINT64_MAX if it does not tell
+ * table_emptied_at - until when the process that holds @slot, below TABLE_SLOTS, had read all, as
+ * far as it has told
  */
 uint64_t table_emptied_at(const struct table *t, unsigned int slot, uint64_t now);
 /* table_pid - its process; 0: nobody */

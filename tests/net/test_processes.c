@@ -307,7 +307,7 @@ START_TEST(what_lies_at_a_stopped_process_is_known)
 	while (!board->echoed[0])
 		usleep(1000);
 	ck_assert(!lies_unread(&me, h_now() + 1000000000));
-	usleep(20000); /* it polls, and finds nothing */
+	usleep(300000); /* it polls, and finds nothing */
 	kill(child[0], SIGSTOP);
 	waitpid(child[0], NULL, WUNTRACED);
 	usleep(

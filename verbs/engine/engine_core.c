@@ -15,8 +15,7 @@
 
 /* Rounds of the core that one call pays for; beyond them the helper goes on */
 #define RUN_ROUNDS   32
-#define TIMER_BUDGET 256 /* packets read before timers fire */
-#define TIMER_LOOKS  8	 /* a single poll may pass over a socket, see net_port_poll() */
+#define TIMER_BUDGET 16384 /* packets read before timers fire */
 
 uint64_t engine_now(void)
 {
@@ -73,8 +72,8 @@ static void receive_before_timers(struct engine *e)
 
 	for (i = 0; i < e->n_dev; i++)
 		due |= emu_hca_timer_due(e->dev[i].hca);
-	for (i = 0; due && i < TIMER_LOOKS; i++)
-		due = net_port_poll(e->port, TIMER_BUDGET) == 0;
+	if (due)
+		net_port_drain(e->port, TIMER_BUDGET);
 }
 
 /* Requests whose page faults are over go on. */
