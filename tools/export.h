@@ -21,4 +21,8 @@ void export_pcapng(struct trace_reader **t, int n, FILE *out);
  */
 int ladder_print(struct trace_reader **t, int n, bool errors, FILE *out);
 
+/* What was found, as JSON, and as JUnit's results of tests; 0 or -ENOMEM */
+int report_json_findings(struct trace_reader **t, int n, FILE *out);
+int report_junit(struct trace_reader **t, int n, FILE *out);
+
 #endif

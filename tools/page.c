@@ -20,6 +20,7 @@
 #include <zlib.h>
 
 #include "tools/findings.h"
+#include "tools/outfile.h"
 #include "tools/timeline.h"
 #include "tools/tools.h"
 #include "trace/render.h"
@@ -261,9 +262,6 @@ static int write_page(struct trace_reader **t, int n, FILE *out)
 	timeline_close(tl);
 	findings_free(f);
 	free(p);
-	errno = 0;
-	if (!ret && (fflush(out) || ferror(out)))
-		ret = errno ? -errno : -EIO;
 	return ret;
 }
 
@@ -286,50 +284,21 @@ static bool is_ours(const char *path)
 	return ours;
 }
 
-/* Made beside the file that it will be, so that this is never half of a page. */
-static FILE *make_beside(const char *path, char name[PATH_MAX])
-{
-	mode_t mask = umask(0);
-	FILE *out = NULL;
-	int fd;
-
-	umask(mask);
-	if (snprintf(name, PATH_MAX, "%s.XXXXXX", path) >= PATH_MAX) {
-		errno = ENAMETOOLONG;
-		return NULL;
-	}
-	fd = mkostemp(name, O_CLOEXEC);
-	if (fd >= 0 && (fchmod(fd, 0666 & ~mask) || !(out = fdopen(fd, "w")))) {
-		close(fd);
-		unlink(name);
-	}
-	return out;
-}
-
 int page_file(struct trace_reader **t, int n, const char *path)
 {
-	char name[PATH_MAX];
+	struct outfile o;
 	struct stat st;
-	FILE *out;
 	int ret;
 
 	if (!lstat(path, &st) && !is_ours(path))
 		return usage_error("%s is there already and is no report of urxe: it is "
 				   "left as it is",
 				   path);
-	out = make_beside(path, name);
-	if (!out) {
-		usage_error("%s: %s", path, strerror(errno));
-		return EXIT_SETUP;
-	}
-	ret = write_page(t, n, out);
-	if (fclose(out) && !ret)
-		ret = -errno;
-	if (!ret && rename(name, path))
-		ret = -errno;
+	ret = outfile_open(&o, path);
+	if (!ret)
+		ret = outfile_close(&o, write_page(t, n, o.f));
 	if (!ret)
 		return 0;
-	unlink(name);
 	usage_error("%s: %s", path, strerror(-ret));
 	return EXIT_SETUP;
 }

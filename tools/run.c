@@ -18,6 +18,7 @@
 #include "net/pcap.h"
 #include "net/process_table.h"
 #include "tools/injected.h"
+#include "tools/keep.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "verbs/host/options.h"
@@ -342,6 +343,7 @@ static void die_by(int sig)
 static int run(int argc, char **argv)
 {
 	static struct options o;
+	struct keep keep = {0};
 	struct session s;
 	bool leftover = false;
 	int sig = 0, ret;
@@ -359,8 +361,13 @@ static int run(int argc, char **argv)
 	if (ret)
 		return ret;
 	supervise_block(&mask);
-	if (session_create(&s))
+	ret = keep_begin(&keep, &o);
+	if (ret)
+		return ret;
+	if (session_create(&s)) {
+		keep_end(&keep, argv[optind], false);
 		return EXIT_SETUP;
+	}
 	table_remove_stale(o.shm_dir[0] ? o.shm_dir : NULL);
 	warn_unless_preloadable(argv[optind]);
 	ret = prepare(&o, &s);
@@ -368,6 +375,7 @@ static int run(int argc, char **argv)
 		ret = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
 	segments_report(s.dir, o.stats);
 	injected_warn(s.dir, o.inject);
+	keep_end(&keep, argv[optind], ret || sig);
 	if (leftover)
 		session_linger(&s);
 	else if (!session_remove(&s))

@@ -35,6 +35,9 @@ extern const struct command command_run, command_stat, command_why, command_trac
 /* One line "urxe: ..." on stderr; returns EXIT_USAGE */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* What was written to standard output is there: 0, or EXIT_SETUP with a line. @ret: -errno */
+int stdout_done(int ret);
+
 /*
  * struct session - the private directory of one run
  * @dir:	holds the generated sysfs tree and the sockets of `urxe stat`

@@ -1,6 +1,7 @@
 /*
  * urxe.c - the command line: chooses the command.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
@@ -24,6 +25,16 @@ int usage_error(const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	return EXIT_USAGE;
+}
+
+int stdout_done(int ret)
+{
+	if (!ret && (fflush(stdout) || ferror(stdout)))
+		ret = errno ? -errno : -EIO;
+	if (!ret)
+		return 0;
+	usage_error("standard output: %s", strerror(-ret));
+	return EXIT_SETUP;
 }
 
 static const struct command *find(const char *name)

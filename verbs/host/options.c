@@ -134,6 +134,17 @@ static int parse_trace(struct options *o, const char *v, char *err, size_t errle
 	return take_text(o->trace, sizeof(o->trace), v, err, errlen);
 }
 
+static int parse_report(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return take_text(o->report_on_failure, sizeof(o->report_on_failure), v, err,
+			 errlen);
+}
+
+static bool format_report(const struct options *o, char *buf, size_t len)
+{
+	return *o->report_on_failure && give_path("", o->report_on_failure, buf, len);
+}
+
 static bool format_trace(const struct options *o, char *buf, size_t len)
 {
 	return *o->trace && give_path("", o->trace, buf, len);
@@ -520,10 +531,9 @@ static bool format_max_pages(const struct options *o, char *buf, size_t len)
 	return o->odp.max_pages;
 }
 
-#define SIZE_LARGEST	   (1ull << 63)
-#define TRACE_SIZE_DEFAULT (64ull << 20)
-#define TRACE_SIZE_MIN	   (64ull << 10)
-#define TRACE_SIZE_MAX	   (16ull << 30)
+#define SIZE_LARGEST   (1ull << 63)
+#define TRACE_SIZE_MIN (64ull << 10)
+#define TRACE_SIZE_MAX (16ull << 30)
 
 /* Bytes, in any case not above 2^63 */
 static int take_size(const char *v, uint64_t *out, char *err, size_t errlen)
@@ -562,7 +572,7 @@ static int parse_trace_size(struct options *o, const char *v, char *err, size_t 
 static bool format_trace_size(const struct options *o, char *buf, size_t len)
 {
 	snprintf(buf, len, "%" PRIu64, o->trace_size);
-	return o->trace_size != TRACE_SIZE_DEFAULT;
+	return o->trace_size != OPTIONS_TRACE_SIZE;
 }
 
 static int parse_memlock(struct options *o, const char *v, char *err, size_t errlen)
@@ -785,6 +795,11 @@ static const struct row rows[] = {
       "up, the oldest are overwritten"},
      parse_trace_size,
      format_trace_size},
+    {{"report-on-failure", "URXE_REPORT_ON_FAILURE", "DIR", NULL, false,
+      "trace the run, and if the command fails keep a page and a text\n"
+      "of it in DIR (urxe help report); else nothing is left"},
+     parse_report,
+     format_report},
     {{"shm-dir", "URXE_SHM_DIR", "DIR", NULL, false,
       "where processes find each other; default /dev/shm"},
      parse_shm_dir,
@@ -804,7 +819,7 @@ void options_default(struct options *o)
 	o->odp.model = ODP_FAULT_SYNC;
 	o->odp.uffd = true;
 	o->lanes = true;
-	o->trace_size = TRACE_SIZE_DEFAULT;
+	o->trace_size = OPTIONS_TRACE_SIZE;
 }
 
 int options_set(struct options *o, const char *name, const char *value, char *err,

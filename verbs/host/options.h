@@ -14,6 +14,7 @@
 #include "odp/odp.h"
 
 #define OPTIONS_MAX_DEVICES 16
+#define OPTIONS_TRACE_SIZE  (64ull << 20) /* trace_size, unless it is given */
 
 /*
  * struct options
@@ -28,6 +29,7 @@
  * @stats:	empty, "text", or "json:FILE"
  * @pcap, @impair: as given, or empty
  * @trace:	file or directory for full traces, or empty; @trace_size: bytes of records in each
+ * @report_on_failure: directory for the reports of runs that fail, or empty
  * @shm_dir:	where the shared table is; empty for /dev/shm
  */
 struct options {
@@ -48,6 +50,7 @@ struct options {
 	char pcap[256];
 	char trace[256];
 	uint64_t trace_size;
+	char report_on_failure[256];
 	char impair[256];
 	char shm_dir[256];
 };
