@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net/bytes.h"
+
 #define HDR_LEN	      24
 #define BASE_VERSION  1
 #define CLASS_VERSION 2
@@ -50,61 +52,15 @@ uint32_t cm_priv_len(unsigned int attr)
 	return l ? l->priv_len : 0;
 }
 
-/* --- big-endian fields ------------------------------------------------------------ */
-
-static uint16_t get16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static uint32_t get24(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | get24(p + 1);
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-	return (uint64_t)get32(p) << 32 | get32(p + 4);
-}
-
-static void put16(uint8_t *p, uint16_t v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-static void put24(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 16);
-	put16(p + 1, (uint16_t)v);
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	put16(p, (uint16_t)(v >> 16));
-	put16(p + 2, (uint16_t)v);
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-	put32(p, (uint32_t)(v >> 32));
-	put32(p + 4, (uint32_t)v);
-}
-
 /* --- REQ (IBTA table 106) --------------------------------------------------------- */
 
 static void parse_path(const uint8_t *p, struct cm_path *path)
 {
-	path->local_lid = get16(p);
-	path->remote_lid = get16(p + 2);
+	path->local_lid = get_be16(p);
+	path->remote_lid = get_be16(p + 2);
 	memcpy(path->local_gid.b, p + 4, 16);
 	memcpy(path->remote_gid.b, p + 20, 16);
-	path->flow_label = get24(p + 36) >> 4;
+	path->flow_label = get_be24(p + 36) >> 4;
 	path->rate = p[39] & 0x3f;
 	path->traffic_class = p[40];
 	path->hop_limit = p[41];
@@ -115,11 +71,11 @@ static void parse_path(const uint8_t *p, struct cm_path *path)
 
 static void build_path(uint8_t *p, const struct cm_path *path)
 {
-	put16(p, path->local_lid);
-	put16(p + 2, path->remote_lid);
+	put_be16(p, path->local_lid);
+	put_be16(p + 2, path->remote_lid);
 	memcpy(p + 4, path->local_gid.b, 16);
 	memcpy(p + 20, path->remote_gid.b, 16);
-	put24(p + 36, (path->flow_label & 0xfffff) << 4);
+	put_be24(p + 36, (path->flow_label & 0xfffff) << 4);
 	p[39] = path->rate & 0x3f;
 	p[40] = path->traffic_class;
 	p[41] = path->hop_limit;
@@ -137,20 +93,20 @@ static enum cm_transport parse_transport(uint8_t type, uint8_t extended)
 
 static void parse_req(const uint8_t *p, struct cm_req *r)
 {
-	r->ece_vendor = get24(p + 5);
-	r->service_id = get64(p + 8);
+	r->ece_vendor = get_be24(p + 5);
+	r->service_id = get_be64(p + 8);
 	memcpy(&r->ca_guid_be, p + 16, 8);
-	r->qkey = get32(p + 28);
-	r->qpn = get24(p + 32);
+	r->qkey = get_be32(p + 28);
+	r->qpn = get_be24(p + 32);
 	r->responder_resources = p[35];
 	r->initiator_depth = p[39];
 	r->remote_cm_timeout = p[43] >> 3;
 	r->transport = parse_transport(p[43] >> 1 & 3, p[51]);
 	r->flow_control = p[43] & 1;
-	r->psn = get24(p + 44);
+	r->psn = get_be24(p + 44);
 	r->local_cm_timeout = p[47] >> 3;
 	r->retry_count = p[47] & 7;
-	r->pkey = get16(p + 48);
+	r->pkey = get_be16(p + 48);
 	r->mtu = p[50] >> 4;
 	r->rnr_retry = p[50] & 7;
 	r->max_cm_retries = p[51] >> 4;
@@ -160,18 +116,18 @@ static void parse_req(const uint8_t *p, struct cm_req *r)
 
 static void build_req(uint8_t *p, const struct cm_req *r)
 {
-	put24(p + 5, r->ece_vendor);
-	put64(p + 8, r->service_id);
+	put_be24(p + 5, r->ece_vendor);
+	put_be64(p + 8, r->service_id);
 	memcpy(p + 16, &r->ca_guid_be, 8);
-	put32(p + 28, r->qkey);
-	put24(p + 32, r->qpn);
+	put_be32(p + 28, r->qkey);
+	put_be24(p + 32, r->qpn);
 	p[35] = r->responder_resources;
 	p[39] = r->initiator_depth;
 	p[43] =
 	    (uint8_t)(r->remote_cm_timeout << 3 | r->transport << 1 | r->flow_control);
-	put24(p + 44, r->psn);
+	put_be24(p + 44, r->psn);
 	p[47] = (uint8_t)(r->local_cm_timeout << 3 | (r->retry_count & 7));
-	put16(p + 48, r->pkey);
+	put_be16(p + 48, r->pkey);
 	p[50] = (uint8_t)(r->mtu << 4 | (r->rnr_retry & 7));
 	p[51] = (uint8_t)(r->max_cm_retries << 4 | r->srq << 3 |
 			  (r->transport == CM_TRANSPORT_XRC ? 1 : 0));
@@ -182,10 +138,10 @@ static void build_req(uint8_t *p, const struct cm_req *r)
 
 static void parse_rep(const uint8_t *p, struct cm_rep *r)
 {
-	r->qkey = get32(p + 8);
-	r->qpn = get24(p + 12);
-	r->eecn = get24(p + 16);
-	r->psn = get24(p + 20);
+	r->qkey = get_be32(p + 8);
+	r->qpn = get_be24(p + 12);
+	r->eecn = get_be24(p + 16);
+	r->psn = get_be24(p + 20);
 	r->ece_vendor = (uint32_t)p[15] << 16 | (uint32_t)p[19] << 8 | p[23];
 	r->responder_resources = p[24];
 	r->initiator_depth = p[25];
@@ -199,12 +155,12 @@ static void parse_rep(const uint8_t *p, struct cm_rep *r)
 
 static void build_rep(uint8_t *p, const struct cm_rep *r)
 {
-	put32(p + 8, r->qkey);
-	put24(p + 12, r->qpn);
+	put_be32(p + 8, r->qkey);
+	put_be24(p + 12, r->qpn);
 	p[15] = (uint8_t)(r->ece_vendor >> 16);
-	put24(p + 16, r->eecn);
+	put_be24(p + 16, r->eecn);
 	p[19] = (uint8_t)(r->ece_vendor >> 8);
-	put24(p + 20, r->psn);
+	put_be24(p + 20, r->psn);
 	p[23] = (uint8_t)r->ece_vendor;
 	p[24] = r->responder_resources;
 	p[25] = r->initiator_depth;
@@ -221,7 +177,7 @@ static void parse_rej(const uint8_t *p, struct cm_rej *r)
 	r->ari_len = p[9] >> 1;
 	if (r->ari_len > CM_REJ_ARI_LEN)
 		r->ari_len = CM_REJ_ARI_LEN;
-	r->reason = get16(p + 10);
+	r->reason = get_be16(p + 10);
 	memcpy(r->ari, p + 12, CM_REJ_ARI_LEN);
 }
 
@@ -229,24 +185,24 @@ static void build_rej(uint8_t *p, const struct cm_rej *r)
 {
 	p[8] = (uint8_t)(r->answered << 6);
 	p[9] = (uint8_t)(r->ari_len << 1);
-	put16(p + 10, r->reason);
+	put_be16(p + 10, r->reason);
 	memcpy(p + 12, r->ari, r->ari_len);
 }
 
 static void parse_sidr_rep(const uint8_t *p, struct cm_sidr_rep *r)
 {
 	r->status = p[4];
-	r->qpn = get24(p + 8);
-	r->service_id = get64(p + 12);
-	r->qkey = get32(p + 20);
+	r->qpn = get_be24(p + 8);
+	r->service_id = get_be64(p + 12);
+	r->qkey = get_be32(p + 20);
 }
 
 static void build_sidr_rep(uint8_t *p, const struct cm_sidr_rep *r)
 {
 	p[4] = r->status;
-	put24(p + 8, r->qpn);
-	put64(p + 12, r->service_id);
-	put32(p + 20, r->qkey);
+	put_be24(p + 8, r->qpn);
+	put_be64(p + 12, r->service_id);
+	put_be32(p + 20, r->qkey);
 }
 
 /* --- whole messages --------------------------------------------------------------- */
@@ -268,11 +224,11 @@ static void parse_body(const uint8_t *p, struct cm_msg *m)
 		m->mra.service_timeout = p[9] >> 3;
 		break;
 	case CM_DREQ:
-		m->dreq.remote_qpn = get24(p + 8);
+		m->dreq.remote_qpn = get_be24(p + 8);
 		break;
 	case CM_SIDR_REQ:
-		m->sidr_req.pkey = get16(p + 4);
-		m->sidr_req.service_id = get64(p + 8);
+		m->sidr_req.pkey = get_be16(p + 4);
+		m->sidr_req.service_id = get_be64(p + 8);
 		break;
 	case CM_SIDR_REP:
 		parse_sidr_rep(p, &m->sidr_rep);
@@ -300,11 +256,11 @@ static void build_body(uint8_t *p, const struct cm_msg *m)
 		p[9] = (uint8_t)(m->mra.service_timeout << 3);
 		break;
 	case CM_DREQ:
-		put24(p + 8, m->dreq.remote_qpn);
+		put_be24(p + 8, m->dreq.remote_qpn);
 		break;
 	case CM_SIDR_REQ:
-		put16(p + 4, m->sidr_req.pkey);
-		put64(p + 8, m->sidr_req.service_id);
+		put_be16(p + 4, m->sidr_req.pkey);
+		put_be64(p + 8, m->sidr_req.service_id);
 		break;
 	case CM_SIDR_REP:
 		build_sidr_rep(p, &m->sidr_rep);
@@ -315,6 +271,17 @@ static void build_body(uint8_t *p, const struct cm_msg *m)
 	}
 }
 
+bool cm_mad_peek(const uint8_t *mad, struct cm_mad_head *h)
+{
+	if (mad[1] != CM_MAD_CLASS)
+		return false;
+	h->attr = get_be16(mad + 16);
+	h->local_id = get_be32(mad + HDR_LEN);
+	h->remote_id = get_be32(mad + HDR_LEN + 4);
+	h->reason = h->attr == CM_REJ ? get_be16(mad + HDR_LEN + 10) : 0;
+	return true;
+}
+
 int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m)
 {
 	const struct layout *l;
@@ -322,16 +289,16 @@ int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m)
 	if (len < CM_MAD_LEN || mad[0] != BASE_VERSION || mad[1] != CM_MAD_CLASS ||
 	    mad[2] != CLASS_VERSION || mad[3] != METHOD_SEND)
 		return -EPROTO;
-	l = layout_of(get16(mad + 16));
+	l = layout_of(get_be16(mad + 16));
 	if (!l)
 		return -EPROTO;
 	memset(m, 0, sizeof(*m));
-	m->attr = (enum cm_attr)get16(mad + 16);
-	m->tid = get64(mad + 8);
-	m->ece = get32(mad + 20);
-	m->local_id = get32(mad + HDR_LEN);
+	m->attr = (enum cm_attr)get_be16(mad + 16);
+	m->tid = get_be64(mad + 8);
+	m->ece = get_be32(mad + 20);
+	m->local_id = get_be32(mad + HDR_LEN);
 	if (l->has_remote_id)
-		m->remote_id = get32(mad + HDR_LEN + 4);
+		m->remote_id = get_be32(mad + HDR_LEN + 4);
 	parse_body(mad + HDR_LEN, m);
 	memcpy(m->priv, mad + l->priv, l->priv_len);
 	return 0;
@@ -346,12 +313,12 @@ void cm_mad_build(uint8_t mad[CM_MAD_LEN], const struct cm_msg *m)
 	mad[1] = CM_MAD_CLASS;
 	mad[2] = CLASS_VERSION;
 	mad[3] = METHOD_SEND;
-	put64(mad + 8, m->tid);
-	put16(mad + 16, (uint16_t)m->attr);
-	put32(mad + 20, m->ece);
-	put32(mad + HDR_LEN, m->local_id);
+	put_be64(mad + 8, m->tid);
+	put_be16(mad + 16, (uint16_t)m->attr);
+	put_be32(mad + 20, m->ece);
+	put_be32(mad + HDR_LEN, m->local_id);
 	if (l->has_remote_id)
-		put32(mad + HDR_LEN + 4, m->remote_id);
+		put_be32(mad + HDR_LEN + 4, m->remote_id);
 	build_body(mad + HDR_LEN, m);
 	memcpy(mad + l->priv, m->priv, l->priv_len);
 }
@@ -382,7 +349,7 @@ int cm_ip_hdr_parse(const uint8_t *priv, struct cm_ip_hdr *h)
 	h->version = priv[1] >> 4;
 	if (h->version != 4 && h->version != 6)
 		return -EPROTO;
-	h->port = get16(priv + 2);
+	h->port = get_be16(priv + 2);
 	ip_parse(priv + 4, h->version, &h->src);
 	ip_parse(priv + 20, h->version, &h->dst);
 	return 0;
@@ -392,7 +359,7 @@ void cm_ip_hdr_build(uint8_t *priv, const struct cm_ip_hdr *h)
 {
 	priv[0] = 0;
 	priv[1] = (uint8_t)(h->version << 4);
-	put16(priv + 2, h->port);
+	put_be16(priv + 2, h->port);
 	ip_build(priv + 4, h->version, &h->src);
 	ip_build(priv + 20, h->version, &h->dst);
 }

@@ -189,6 +189,17 @@ struct cm_msg {
 uint32_t cm_priv_len(unsigned int attr);
 
 /*
+ * struct cm_mad_head - what any message of the CM's class has, whether it makes sense or not
+ * @reason:	of a REJ, else 0
+ */
+struct cm_mad_head {
+	uint16_t attr, reason;
+	uint32_t local_id, remote_id;
+};
+/* Of a MAD of CM_MAD_LEN bytes; false: it is of another class */
+bool cm_mad_peek(const uint8_t *mad, struct cm_mad_head *h);
+
+/*
  * cm_mad_parse - 0, or -EPROTO: too short, another class or version, an unknown message
  */
 int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/splitmix.h"
+#include "emu/cm_mad.h"
 #include "emu/note.h"
 #include "emu/qp.h"
 #include "emu/transport.h"
@@ -91,35 +92,17 @@ bool emu_hca_timer_due(const struct emu_hca *hca)
 	return tr_timer_due(hca);
 }
 
-/* IBTA 13.4.2, 12.6: the common header, then most messages begin with both IDs */
-#define MAD_CLASS_CM 0x07
-#define MAD_ATTR     16
-#define CM_LOCAL_ID  24
-#define CM_REMOTE_ID 28
-#define CM_ATTR_REJ  0x12
-#define REJ_REASON   34
-
-static uint32_t be(const uint8_t *p, int n)
-{
-	uint32_t v = 0;
-
-	while (n--)
-		v = v << 8 | *p++;
-	return v;
-}
-
 void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
 		    bool sent)
 {
-	uint16_t attr = (uint16_t)be(mad + MAD_ATTR, 2);
+	struct cm_mad_head h;
 	struct trace_ip ip;
 
-	if (mad[1] != MAD_CLASS_CM)
+	if (!cm_mad_peek(mad, &h))
 		return;
 	memcpy(ip.b, peer->b, sizeof(ip.b));
-	EMU_TRACE(hca, cm_message, .peer = ip, .local_id = be(mad + CM_LOCAL_ID, 4),
-		  .remote_id = be(mad + CM_REMOTE_ID, 4), .message = attr,
-		  .reason = attr == CM_ATTR_REJ ? (uint16_t)be(mad + REJ_REASON, 2) : 0,
+	EMU_TRACE(hca, cm_message, .peer = ip, .local_id = h.local_id,
+		  .remote_id = h.remote_id, .message = h.attr, .reason = h.reason,
 		  .sent = sent);
 }
 

@@ -416,7 +416,7 @@ static uint32_t peer_of(const struct emu_qp *qp, uint32_t by_packet)
 
 static bool is_nak(const struct roce_hdr *h)
 {
-	return (h->opcode & 0x1f) == ROCE_ACK &&
+	return (h->opcode & ROCE_OP_MASK) == ROCE_ACK &&
 	       (h->syndrome & ROCE_AETH_TYPE_MASK) != ROCE_AETH_ACK;
 }
 

@@ -10,19 +10,23 @@
 
 /* --- values ----------------------------------------------------------------------- */
 
+/* Three digits; what would be rounded to 1000 has the next unit */
 const char *trace_time_text(uint64_t ns, char buf[32])
 {
+	double s = (double)ns / 1e9;
+
 	if (ns < 1000)
 		snprintf(buf, 32, "%" PRIu64 " ns", ns);
-	else if (ns < 1000000)
-		snprintf(buf, 32, "%.3g us", (double)ns / 1e3);
-	else if (ns < 1000000000)
-		snprintf(buf, 32, "%.3g ms", (double)ns / 1e6);
+	else if (ns < 999500)
+		snprintf(buf, 32, "%.3g us", s * 1e6);
+	else if (ns < 999500000)
+		snprintf(buf, 32, "%.3g ms", s * 1e3);
 	else
-		snprintf(buf, 32, "%.4g s", (double)ns / 1e9);
+		snprintf(buf, 32, s < 9999.5 ? "%.4g s" : "%.0f s", s);
 	return buf;
 }
 
+/* One decimal, where there is more than the unit and the number is short */
 const char *trace_size_text(uint64_t bytes, char buf[32])
 {
 	static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
@@ -32,7 +36,8 @@ const char *trace_size_text(uint64_t bytes, char buf[32])
 
 	for (; v >= 1024 && u + 1 < sizeof(units) / sizeof(units[0]); u++)
 		v /= 1024;
-	snprintf(buf, 32, "%.4g %s", v, units[u]);
+	snprintf(buf, 32, u && v < 99.95 && v != (uint64_t)v ? "%.1f %s" : "%.0f %s", v,
+		 units[u]);
 	return buf;
 }
 

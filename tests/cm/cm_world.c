@@ -4,6 +4,7 @@
  */
 #include "cm_world.h"
 
+#include "base/splitmix.h"
 #include "emu/hca.h"
 #include "net/rocev2.h"
 
@@ -152,7 +153,7 @@ struct world *world_new(uint64_t seed)
 	struct world *w = calloc(1, sizeof(*w));
 	int i;
 
-	w->rng = seed * 0x9e3779b97f4a7c15u + 1;
+	w->rng = seed * SPLITMIX_STEP + 1;
 	for (i = 0; i < 2; i++) {
 		struct emu_cm_cfg cfg = {.slot = (uint32_t)i + 1, .seed = seed};
 

@@ -16,9 +16,6 @@
 #include "sim_kinds.h"
 #include "sim_peer.h"
 
-#define GSI_QKEY 0x80010000u
-#define MAD_LEN	 256u
-
 static struct sim_peer peer; /* one world at a time */
 
 /* struct forged - one packet; @junk: the victim must not take it for its peer's */
@@ -415,8 +412,8 @@ static void datagram(struct sim_world *w, void *arg, uint64_t val)
 		f.h.dqpn = 2 + sim_below(r, 9); /* a MAD for a QPN that nobody has */
 	f.h.opcode = (uint8_t)(ROCE_UD | ROCE_SEND_ONLY);
 	f.h.sqpn = 0x77;
-	f.h.qkey = to_ud ? p->ud->qkey : GSI_QKEY;
-	f.len = to_ud ? sim_below(r, 300) : MAD_LEN;
+	f.h.qkey = to_ud ? p->ud->qkey : ROCE_QKEY_GSI;
+	f.len = to_ud ? sim_below(r, 300) : ROCE_MAD_LEN;
 	if (evil(p)) {
 		f.junk = true;
 		switch (sim_below(r, 3)) {

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/splitmix.h"
 #include "sim.h"
 
 #define HISTORY 1024u /* PSNs, a power of two */
@@ -97,7 +98,7 @@ static uint64_t hash_bytes(const uint8_t *p, uint32_t len, uint64_t h)
 
 	for (; len >= 8; p += 8, len -= 8) {
 		memcpy(&v, p, 8);
-		h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ v) * SPLITMIX_STEP;
 		h ^= h >> 29;
 	}
 	for (; len; p++, len--)

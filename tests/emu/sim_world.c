@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/splitmix.h"
 #include "trace/recorder.h"
 #include "sim.h"
 #include "trace/names.h"
@@ -28,19 +29,10 @@
 
 /* --- random numbers --------------------------------------------------------------- */
 
-static uint64_t splitmix(uint64_t *x)
-{
-	uint64_t z = (*x += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
-
 void sim_rng_seed(struct sim_rng *r, uint64_t seed)
 {
 	for (int i = 0; i < 4; i++)
-		r->s[i] = splitmix(&seed);
+		r->s[i] = splitmix_next(&seed);
 }
 
 static uint64_t rotl(uint64_t x, int k)
@@ -232,7 +224,7 @@ static bool may_disturb(struct sim_world *w, const uint8_t *d)
 	uint32_t qpn = (uint32_t)d[5] << 16 | (uint32_t)d[6] << 8 | d[7];
 	uint32_t psn = (uint32_t)d[9] << 16 | (uint32_t)d[10] << 8 | d[11];
 	uint64_t key =
-	    ((uint64_t)qpn << 25 | psn << 1 | is_response(d[0])) * 0x9e3779b97f4a7c15ull;
+	    ((uint64_t)qpn << 25 | psn << 1 | is_response(d[0])) * SPLITMIX_STEP;
 	uint8_t *n = &w->disturbed[key >> 52];
 
 	if (*n >= w->net.budget)

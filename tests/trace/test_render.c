@@ -154,6 +154,31 @@ START_TEST(a_segment_is_json)
 }
 END_TEST
 
+START_TEST(times_and_sizes_are_short)
+{
+	static const struct {
+		uint64_t n;
+		const char *time, *size;
+	} t[] = {
+	    {0, "0 ns", "0 B"},
+	    {999, "999 ns", "999 B"},
+	    {1023, "1.02 us", "1023 B"},
+	    {1024, "1.02 us", "1 KiB"},
+	    {1536, "1.54 us", "1.5 KiB"},
+	    {41779, "41.8 us", "40.8 KiB"},
+	    {999499, "999 us", "976 KiB"},
+	    {999600, "1 ms", "976 KiB"},
+	    {1048576, "1.05 ms", "1 MiB"},
+	    {999500000, "0.9995 s", "953 MiB"},
+	    {12345678900000, "12346 s", "11.2 TiB"},
+	};
+	char buf[32];
+
+	ck_assert_str_eq(trace_time_text(t[_i].n, buf), t[_i].time);
+	ck_assert_str_eq(trace_size_text(t[_i].n, buf), t[_i].size);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("render");
@@ -165,6 +190,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_line_says_it_all);
 	tcase_add_test(tc, any_bytes_are_one_printable_line);
 	tcase_add_test(tc, a_segment_is_json);
+	tcase_add_loop_test(tc, times_and_sizes_are_short, 0, 11);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/splitmix.h"
 #include "tests/verbs/fuzz_face.h"
 #include "verbs/host/sysfs.h"
 
@@ -103,7 +104,7 @@ static void make_memory(void)
 
 static int run_seed(uint64_t seed)
 {
-	struct rng r = {seed * 0x9e3779b97f4a7c15ull | 1};
+	struct rng r = {seed * SPLITMIX_STEP | 1};
 	pthread_t t[THREADS];
 	int before, after;
 

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
+#include "net/bytes.h"
 #include "net/rocev2.h"
 #include "verbs/engine/engine_internal.h"
 
@@ -141,7 +142,7 @@ static bool device_has_ip(const struct engine_device *d, const struct net_ip *ip
 
 static uint32_t pkt_dqpn(const struct net_rx *pkt)
 {
-	return (uint32_t)pkt->data[5] << 16 | (uint32_t)pkt->data[6] << 8 | pkt->data[7];
+	return get_be24(pkt->data + 5);
 }
 
 /*

@@ -134,7 +134,8 @@ static void text_mr(FILE *out, const struct trace_object *mr)
 
 	text_label(mr, label);
 	text_row(out, label,
-		 mr->mr.implicit ? "all memory" : report_size(mr->mr.length, size), &c);
+		 mr->mr.implicit ? "all memory" : trace_size_text(mr->mr.length, size),
+		 &c);
 }
 
 static void text_faults(FILE *out, const struct counters *c)
@@ -149,8 +150,8 @@ static void text_faults(FILE *out, const struct counters *c)
 			report_number(n, buf[0]), n == 1 ? "" : "s",
 			report_number(COUNT(c, local_faults), buf[1]),
 			report_number(COUNT(c, remote_faults), buf[2]),
-			report_time(COUNT(c, fault_ns) / n, buf[3]),
-			report_time(COUNT(c, fault_ns), buf[4]));
+			trace_time_text(COUNT(c, fault_ns) / n, buf[3]),
+			trace_time_text(COUNT(c, fault_ns), buf[4]));
 	}
 	if (COUNT(c, failed_faults))
 		fprintf(out,
@@ -196,9 +197,9 @@ static void text_network(const struct trace_info *info, FILE *out)
 
 	fprintf(out, "  network: sent %s packets (%s), received %s (%s)\n",
 		report_number(n[TRACE_NET_tx_pkts], buf[0]),
-		report_size(n[TRACE_NET_tx_bytes], buf[1]),
+		trace_size_text(n[TRACE_NET_tx_bytes], buf[1]),
 		report_number(n[TRACE_NET_rx_pkts], buf[2]),
-		report_size(n[TRACE_NET_rx_bytes], buf[3]));
+		trace_size_text(n[TRACE_NET_rx_bytes], buf[3]));
 	if (n[TRACE_NET_tx_lane_pkts])
 		fprintf(out, "  %s of the packets sent took shared memory\n",
 			report_number(n[TRACE_NET_tx_lane_pkts], buf[0]));
@@ -239,7 +240,7 @@ static void report_text(const struct trace_reader *t, FILE *out)
 	n = count_regions(t, false, &bytes);
 	if (n)
 		fprintf(out, "  %zu pinned memory region%s (%s) still registered\n", n,
-			n == 1 ? "" : "s", report_size(bytes, size));
+			n == 1 ? "" : "s", trace_size_text(bytes, size));
 	if (info->unlisted)
 		fprintf(out, "  (%" PRIu64 " objects had no room in the report)\n",
 			info->unlisted);

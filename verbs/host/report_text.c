@@ -18,35 +18,6 @@ const char *report_number(uint64_t n, char buf[32])
 	return buf;
 }
 
-const char *report_size(uint64_t bytes, char buf[32])
-{
-	static const char *const units[] = {"B",   "KiB", "MiB", "GiB",
-					    "TiB", "PiB", "EiB"};
-	double v = (double)bytes;
-	size_t u = 0;
-
-	while (v >= 1024 && u + 1 < sizeof(units) / sizeof(units[0])) {
-		v /= 1024;
-		u++;
-	}
-	snprintf(buf, 32, u && v < 99.95 && v != (uint64_t)v ? "%.1f %s" : "%.0f %s", v,
-		 units[u]);
-	return buf;
-}
-
-const char *report_time(uint64_t ns, char buf[32])
-{
-	if (ns < 10000)
-		snprintf(buf, 32, "%.1f us", (double)ns / 1e3);
-	else if (ns < 1000000)
-		snprintf(buf, 32, "%.0f us", (double)ns / 1e3);
-	else if (ns < 1000000000)
-		snprintf(buf, 32, "%.1f ms", (double)ns / 1e6);
-	else
-		snprintf(buf, 32, "%.2f s", (double)ns / 1e9);
-	return buf;
-}
-
 static void line(FILE *out, const char *const cell[7])
 {
 	fprintf(out, "  %-20s %10s %9s %9s %11s %12s %12s\n", cell[0], cell[1], cell[2],

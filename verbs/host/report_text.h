@@ -8,13 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* These write into @buf and return it. */
-/* 1234567 -> "1,234,567" */
+/* 1234567 -> "1,234,567", in @buf, which is returned; sizes and times are in trace/render.h */
 const char *report_number(uint64_t n, char buf[32]);
-/* 1536 -> "1.5 KiB" */
-const char *report_size(uint64_t bytes, char buf[32]);
-/* nanoseconds: 24000 -> "24 us" */
-const char *report_time(uint64_t ns, char buf[32]);
 
 /*
  * struct report_row - a line of the table of memory regions; counters as in
