@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Every file and function that docs/architecture.md and docs/contributing.md name exists.
+"""Every file and function that docs/architecture.md, docs/contributing.md and the README of a room name
+exists; and that README has all files of its room.
 
 usage: test_ways.py SOURCE-ROOT
 """
+import fnmatch
+import glob
 import os
 import re
 import sys
 import unittest
 
 import rooms
+from small_tree import SmallTree
 
 ROOT = sys.argv[1]
 NAME = re.compile(r'`([^`\n]+)`')
@@ -33,6 +37,44 @@ def missing(text, root):
                 not re.search(r'^[\w *]*\b' + function.group(1) + r'\([^;{]*\)\s*\{', code, re.M):
             bad.append(name)
     return bad
+
+
+def room_folders(root):
+    """The folders of the rooms, as paths below the root"""
+    return sorted({os.path.dirname(s) for s in rooms.sources(root) if s.endswith('.c') and rooms.room_of(s, rooms.ROOMS)})
+
+
+def readme_faults(root, room):
+    """Sentences: names in the README of a room that are no file, and files that are in no name"""
+    with open(os.path.join(root, room, 'README.md'), encoding='utf-8') as f:
+        text = f.read()
+    bad = missing(text, root)
+    names = [n for n in NAME.findall(text) if re.fullmatch(r'[\w./*-]+', n)]
+    for name in names:
+        below = os.path.join(root, room, name)
+        if not glob.glob(below) and not glob.glob(below + '.[chS]') and not glob.glob(os.path.join(root, name) + '*'):
+            bad.append(name)
+    for path in sorted(glob.glob(os.path.join(root, room, '*.c'))):
+        stem = os.path.basename(path)[:-2]
+        if not any(fnmatch.fnmatch(stem, n) or n == stem + '.c' for n in names):
+            bad.append(f'{stem}.c is not there')
+    return bad
+
+
+class Readmes(unittest.TestCase):
+    def test_each_room_has_one_that_tells_of_all_its_files(self):
+        self.assertGreaterEqual(len(room_folders(ROOT)), 10)
+        for room in room_folders(ROOT):
+            self.assertEqual(readme_faults(ROOT, room), [], room)
+
+
+class ASmallRoom(SmallTree):
+    def test_what_is_wrong_in_a_readme_is_found(self):
+        self.write('net/a.c')
+        self.write('net/b_one.c')
+        self.write('net/c.c')
+        self.write('net/README.md', 'Owns `a`, `b_*`, `none`; `net/other.c`, `net/`, `urxe run`.\n')
+        self.assertEqual(readme_faults(self.root, 'net'), ['net/other.c', 'none', 'net/other.c', 'c.c is not there'])
 
 
 class Architecture(unittest.TestCase):
