@@ -235,7 +235,7 @@ static int show(struct emu_qp *qp)
 		return -ENOMEM;
 	o->id = qp->qpn;
 	o->device = qp->hca->cfg.device;
-	o->created = o->qp.since = qp->hca->now;
+	o->created = o->qp.since = o->qp.entered[IBV_QPS_RESET] = qp->hca->now;
 	o->qp.type = (uint8_t)qp->type;
 	o->qp.pd = qp->pd ? qp->pd->num : 0;
 	o->qp.send_cq = qp->send_cq ? qp->send_cq->num : 0;
@@ -256,6 +256,7 @@ void emu_qp_show_state(struct emu_qp *qp, enum ibv_qp_state from, enum trace_cau
 
 	s->state = (uint8_t)qp->state;
 	s->since = qp->hca->now;
+	s->entered[s->state % TRACE_QP_STATES] = s->since;
 	s->cause = (uint8_t)cause;
 	s->status = (uint8_t)status;
 	if (cause == TRACE_CAUSE_MODIFY)

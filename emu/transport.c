@@ -157,12 +157,13 @@ static enum trace_wait sq_waits(const struct tr_qp *t)
 	    req->head != req->tail ? TRACE_WAIT_ACK : TRACE_WAIT_NONE;
 	const struct tr_wqe *w;
 
+	/* what was sent again after an RNR NAK waits for the same as before, until it is answered */
+	if (req->rnr_naks && req->head != req->tail)
+		return TRACE_WAIT_RNR;
 	if (req->state == REQ_RUN && req->cur == req->tail)
 		return all_sent;
 	if (req->state == REQ_OFF)
 		return t->qp->seen->qp.sq.posted ? TRACE_WAIT_STATE : TRACE_WAIT_NONE;
-	if (req->state == REQ_RNR)
-		return TRACE_WAIT_RNR;
 	if (req->state == REQ_MEM)
 		return TRACE_WAIT_FAULT;
 	if (req->cur == req->tail)
@@ -186,16 +187,22 @@ static void show_wait(struct trace_queue *q, enum trace_wait wait, uint64_t now)
 {
 	if (q->wait == wait)
 		return;
+	/* for something else, but not for the first time */
+	if (q->wait == TRACE_WAIT_NONE || wait == TRACE_WAIT_NONE)
+		q->since = now;
 	q->wait = (uint8_t)wait;
-	q->since = now;
 }
 
-/* The request at the head; when another has come there, it waits since now. */
-static void show_head(const struct tr_req *req, struct trace_queue *q, uint64_t now)
+/*
+ * The request at the head; when another has come there, or something was acknowledged (@moved),
+ * it waits since now.
+ */
+static void show_head(const struct tr_req *req, struct trace_queue *q, bool moved,
+		      uint64_t now)
 {
 	const struct tr_wqe *w = req_wqe(req, req->head);
 
-	if (q->wr_id != w->wr_id || q->opcode != w->opcode)
+	if (moved || q->wr_id != w->wr_id || q->opcode != w->opcode)
 		q->since = now;
 	q->wr_id = w->wr_id;
 	q->opcode = w->opcode;
@@ -205,6 +212,7 @@ static void show_sq(struct tr_qp *t, struct trace_qp *s)
 {
 	const struct tr_req *req = &t->req;
 	uint64_t now = t->qp->hca->now;
+	bool moved = s->una != req->una;
 
 	s->una = req->una;
 	s->next_psn = req->next_psn;
@@ -216,7 +224,7 @@ static void show_sq(struct tr_qp *t, struct trace_qp *s)
 	s->sq.posted = ring_count_from(&t->qp->sq, t->qp->sq.local);
 	s->sq.taken = req->tail - req->head;
 	if (s->sq.taken)
-		show_head(req, &s->sq, now);
+		show_head(req, &s->sq, moved, now);
 	show_wait(&s->sq, sq_waits(t), now);
 }
 

@@ -372,7 +372,7 @@ static int run(int argc, char **argv)
 	warn_unless_preloadable(argv[optind]);
 	ret = prepare(&o, &s);
 	if (!ret)
-		ret = supervise(argv + optind, s.dir, &mask, &sig, &leftover);
+		ret = supervise(argv + optind, s.dir, &mask, o.explain, &sig, &leftover);
 	segments_report(s.dir, o.stats);
 	injected_warn(s.dir, o.inject);
 	keep_end(&keep, argv[optind], ret || sig);

@@ -160,8 +160,7 @@ static void visit_name(int parent, const char *name, segment_fn *fn, void *arg)
 		close(fd);
 }
 
-/* All segments of the session @dir */
-static void segments_of(const char *dir, segment_fn *fn, void *arg)
+void segments_of(const char *dir, segment_fn *fn, void *arg)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

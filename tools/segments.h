@@ -46,6 +46,9 @@ bool segment_process_lives(const struct trace_info *i);
 /* All segments of all sessions that the user may see */
 void segments_all(segment_fn *fn, void *arg);
 
+/* All segments of the session @dir */
+void segments_of(const char *dir, segment_fn *fn, void *arg);
+
 /*
  * segments_report - write what --stats asked for (@spec) of the processes of @dir that died
  * without having written it themselves, once

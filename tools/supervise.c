@@ -14,7 +14,8 @@
  *				shell gets its prompt back; SIGCONT continues both
  *
  * Programs below the program may die, too, without anybody being told. What they left to
- * be sent to their peers is will_watch.c's. While nothing happens nothing wakes up.
+ * be sent to their peers is will_watch.c's. While nothing happens nothing wakes up, but to look
+ * what hangs if that is asked for (explain.c).
  *
  * Descendants that outlive the program come to this process (PR_SET_CHILD_SUBREAPER), so
  * that it can see at the end, at no cost, whether there are any. It does not wait for
@@ -31,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/explain.h"
 #include "tools/tools.h"
 #include "tools/will_watch.h"
 
@@ -114,6 +116,7 @@ struct loop {
 	int signals;
 	struct event *on_signals;
 	struct will_watch *wills;
+	struct explain *explain;
 	pid_t child;
 	int status;
 };
@@ -134,6 +137,7 @@ static void take_signals(evutil_socket_t fd, short what, void *arg)
 static void loop_end(struct loop *l)
 {
 	will_watch_stop(l->wills);
+	explain_stop(l->explain);
 	if (l->on_signals)
 		event_free(l->on_signals);
 	if (l->base)
@@ -156,7 +160,8 @@ static bool has_room(int fd)
 }
 
 /* Before the program starts, so that nothing can fail afterwards. 0 or -errno */
-static int loop_begin(struct loop *l, const sigset_t *set, const char *dir)
+static int loop_begin(struct loop *l, const sigset_t *set, const char *dir,
+		      unsigned int explain)
 {
 	l->signals = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (l->signals < 0)
@@ -171,7 +176,8 @@ static int loop_begin(struct loop *l, const sigset_t *set, const char *dir)
 	if (!l->on_signals || event_add(l->on_signals, NULL))
 		return -errno;
 	l->wills = will_watch_start(l->base, dir);
-	return l->wills ? 0 : -ENOMEM;
+	l->explain = explain_start(l->base, dir, explain);
+	return l->wills && l->explain ? 0 : -ENOMEM;
 }
 
 /* Descendants that ended are reaped; is one still running? */
@@ -208,8 +214,8 @@ static int start_program(struct loop *l, char **argv, const sigset_t *mask,
 	return l->child < 0 ? -errno : 0;
 }
 
-int supervise(char **argv, const char *dir, const sigset_t *mask, int *sig,
-	      bool *leftover)
+int supervise(char **argv, const char *dir, const sigset_t *mask, unsigned int explain,
+	      int *sig, bool *leftover)
 {
 	struct loop l = {.signals = -1};
 	volatile int err = 0; /* written by the child */
@@ -217,7 +223,7 @@ int supervise(char **argv, const char *dir, const sigset_t *mask, int *sig,
 	int ret;
 
 	signal_set(&set);
-	ret = loop_begin(&l, &set, dir);
+	ret = loop_begin(&l, &set, dir, explain);
 	if (!ret)
 		ret = start_program(&l, argv, mask, &err);
 	if (ret) {

@@ -78,12 +78,13 @@ void supervise_block(sigset_t *mask);
 /*
  * supervise - run @argv as the child of this process until it ends: signals go to it,
  * stops and exit status come from it. @dir is the session's, @mask the signals that the
- * program finds blocked. @leftover: set when descendants of it are still there.
+ * program finds blocked, @explain the seconds after which is said what hangs (0: never).
+ * @leftover: set when descendants of it are still there.
  *
  * The exit code; @signal is the signal that ended it, or 0.
  */
-int supervise(char **argv, const char *dir, const sigset_t *mask, int *signal,
-	      bool *leftover);
+int supervise(char **argv, const char *dir, const sigset_t *mask, unsigned int explain,
+	      int *signal, bool *leftover);
 
 /* warn_unless_preloadable - a line on stderr if @name will not see the devices */
 void warn_unless_preloadable(const char *name);

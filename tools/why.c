@@ -1,18 +1,20 @@
 /*
- * why.c - `urxe why`: what a program waits for, from its segment.
+ * why.c - `urxe why`: what a program waits for and what was wrong, from its segment.
  *
  * Says of each QP in which state it is and how it came there, what its queues wait for and
- * since when, and of each CQ whether completions wait that nobody polls. Nothing is asked of
- * the program.
+ * since when, of each CQ whether completions wait that nobody polls, and what urxe found to be
+ * wrong. Nothing is asked of the program. Of one that has ended, times count from its last record.
  */
-#include <getopt.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "tools/core.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
+#include "tools/waits.h"
 #include "trace/render.h"
 
 #define LAST_RECORDS 4096 /* looked through for what went wrong */
@@ -24,17 +26,30 @@ struct query {
 	unsigned int found;
 };
 
+/* struct view - what is shown, and the time that it is seen from (ns) */
+struct view {
+	struct trace_reader *t;
+	uint64_t now;
+};
+
 static void print_help(FILE *out)
 {
-	fputs("usage: urxe why [PID]\n"
+	fputs("usage: urxe why [PID | FILE...]\n"
 	      "\n"
 	      "Says what the programs that have an emulated device open, or the process "
 	      "PID,\n"
 	      "wait for: states of QPs and how they came there, requests that are not "
 	      "complete\n"
 	      "and what each waits for, completions that nobody polls, the last packets, "
-	      "and\n"
-	      "what went wrong last. The program may be stopped, spin, or be dead.\n",
+	      "what\n"
+	      "urxe found to be wrong, and what went wrong last. The program may be "
+	      "stopped,\n"
+	      "spin, be held by a debugger, or be dead.\n"
+	      "\n"
+	      "FILE is a trace (urxe run --trace), or a core file into which the kernel "
+	      "wrote\n"
+	      "shared file mappings (echo 0x3b >/proc/self/coredump_filter, see "
+	      "core(5)).\n",
 	      out);
 }
 
@@ -47,23 +62,15 @@ static uint64_t now_ns(void)
 }
 
 /* "1.3 s ago"; of a time that cannot be, nothing */
-static const char *ago(uint64_t when, char buf[64])
+static const char *ago(const struct view *v, uint64_t when, char buf[64])
 {
-	uint64_t now = now_ns();
 	char text[32];
 
-	if (!when || when > now)
+	if (!when || when >= v->now)
 		snprintf(buf, 64, "just now");
 	else
-		snprintf(buf, 64, "%s ago", trace_time_text(now - when, text));
+		snprintf(buf, 64, "%s ago", trace_time_text(v->now - when, text));
 	return buf;
-}
-
-static const char *span(uint64_t since, char buf[32])
-{
-	uint64_t now = now_ns();
-
-	return trace_time_text(since && since < now ? now - since : 0, buf);
 }
 
 static const char *word(enum trace_unit unit, uint64_t v)
@@ -75,209 +82,285 @@ static const char *word(enum trace_unit unit, uint64_t v)
 
 /* --- a QP ------------------------------------------------------------------------- */
 
-static void print_state(const struct trace_object *o)
+/* "RESET 3 s ago, INIT 3 s ago, RTR 2.9 s ago", in the order in which they were entered */
+static void print_history(const struct view *v, const struct trace_qp *q)
+{
+	uint64_t after = 0;
+	char when[64];
+	int next;
+
+	fputs("    states:", stdout);
+	do {
+		next = -1;
+		for (int i = 0; i < TRACE_QP_STATES; i++)
+			if (q->entered[i] > after &&
+			    (next < 0 || q->entered[i] < q->entered[next]))
+				next = i;
+		if (next < 0)
+			break;
+		printf("%s %s %s", after ? "," : "", word(TRACE_STATE, (uint64_t)next),
+		       ago(v, q->entered[next], when));
+		after = q->entered[next];
+	} while (true);
+	putchar('\n');
+}
+
+static void print_state(const struct view *v, const struct trace_object *o)
 {
 	const struct trace_qp *q = &o->qp;
 	char text[64], ip[64];
 
 	printf("  QP 0x%06x %s: %s since %s (%s%s%s)", o->id, word(TRACE_TYPE, q->type),
-	       word(TRACE_STATE, q->state), ago(q->since, text),
+	       word(TRACE_STATE, q->state), ago(v, q->since, text),
 	       word(TRACE_CAUSE, q->cause), q->status ? ": " : "",
 	       q->status ? word(TRACE_STATUS, q->status) : "");
 	if (q->peer)
 		printf(", peer QP 0x%06x at %s", q->peer, trace_ip_text(&q->remote, ip));
 	putchar('\n');
+	print_history(v, q);
 }
 
-/* What the head of the send queue waits for, in a sentence */
-static void print_send_wait(const struct trace_qp *q)
+static void print_wait(void *arg, const struct wait *w)
 {
-	char since[32];
+	/* the QP has its name in the line above */
+	const char *text = w->object->kind == TRACE_OBJ_QP ? strstr(w->text, ": ") : NULL;
 
-	span(q->sq.since, since);
-	switch (q->sq.wait) {
-	case TRACE_WAIT_RNR:
-		printf("the peer's receive buffer: it answered \"receiver not ready\" %u "
-		       "times "
-		       "in a row; waits for %s, rnr_retry %u%s",
-		       q->rnr_naks, since, q->rnr_retry,
-		       q->rnr_retry == 7 ? " (for ever)" : "");
-		break;
-	case TRACE_WAIT_ACK:
-		printf("an acknowledge of PSN %u since %s", q->una, since);
-		if (q->timeouts)
-			printf(", %u timeouts, %u of %u retries left", q->timeouts,
-			       q->retry_left, q->retry_cnt);
-		if (!q->timeout)
-			printf(" (timeout 0: for ever)");
-		break;
-	case TRACE_WAIT_CREDIT:
-		printf("READs and atomics before it, max_rd_atomic is %u%s, since %s",
-		       q->max_rd_atomic, q->max_rd_atomic ? "" : ": none is ever sent",
-		       since);
-		break;
-	case TRACE_WAIT_STATE:
-		printf("the QP to reach RTS: it is in %s", word(TRACE_STATE, q->state));
-		break;
-	default:
-		printf("%s since %s", word(TRACE_WAIT, q->sq.wait), since);
-	}
+	if (text)
+		printf("    %s\n", text + 2);
+	else
+		printf("  %s\n", w->text);
 }
 
-static void print_send_queue(const struct trace_qp *q)
+static bool is_acknowledge(const struct trace_packet *p)
 {
-	if (!q->sq.posted)
-		return;
-	printf("    %u of %u send requests are not complete%s; the first (%s, wr_id "
-	       "0x%" PRIx64 ") waits for ",
-	       q->sq.posted, q->sq.depth,
-	       q->sq.posted >= q->sq.depth ? ": the send queue is full" : "",
-	       word(TRACE_WR, q->sq.opcode), q->sq.wr_id);
-	print_send_wait(q);
-	putchar('\n');
+	return !strcmp(word(TRACE_OPCODE, p->opcode), "ACK");
 }
 
-static void print_receive_queue(const struct trace_qp *q)
+static void print_last_packet(const struct view *v, const char *way,
+			      const struct trace_packet *p)
 {
-	char since[32];
+	char text[64], what[64];
 
-	if (q->rq.wait == TRACE_WAIT_FAULT)
-		printf("    a request of the peer waits for a page fault here since %s\n",
-		       span(q->rq.since, since));
-	else if (q->rnr_since)
-		printf(
-		    "    the peer was told \"receiver not ready\" since %s, %u times: no "
-		    "receive request is posted%s, or its memory is not there\n",
-		    span(q->rnr_since, since), q->rnr_sent, q->srq ? " to the SRQ" : "");
-}
-
-static void print_last_packet(const char *way, const struct trace_packet *p)
-{
-	char text[64];
-
+	snprintf(what, sizeof(what), "%s", word(TRACE_OPCODE, p->opcode));
+	if (is_acknowledge(p))
+		trace_syndrome_text(p->syndrome, what, sizeof(what));
 	if (p->count)
-		printf("    last packet %s: %s PSN %u, %s\n", way,
-		       word(TRACE_OPCODE, p->opcode), p->psn, ago(p->time, text));
+		printf("    last packet %s: %s PSN %u, %s\n", way, what, p->psn,
+		       ago(v, p->time, text));
 	else
 		printf("    no packet %s\n", way);
 }
 
-static void print_qp(const struct trace_object *o)
+static void print_qp(const struct view *v, const struct trace_object *o)
 {
-	print_state(o);
-	print_send_queue(&o->qp);
-	print_receive_queue(&o->qp);
-	print_last_packet("sent", &o->qp.out);
-	print_last_packet("received", &o->qp.in);
+	print_state(v, o);
+	waits_of(v->t, o, v->now, print_wait, NULL);
+	print_last_packet(v, "sent", &o->qp.out);
+	print_last_packet(v, "received", &o->qp.in);
 }
 
-/* --- a CQ ------------------------------------------------------------------------- */
-
-static void print_cq(const struct trace_object *o)
+static void print_cq(const struct view *v, const struct trace_object *o)
 {
-	uint64_t polled = o->cq.polled, produced = o->cq.produced;
-	uint64_t left = produced > polled ? produced - polled : 0;
-	char text[64];
-
 	if (o->cq.overrun)
 		printf("  CQ %u overran: more than %u completions, it takes no more\n",
 		       o->id, o->cq.size);
-	if (!left)
-		return;
-	printf("  CQ %u: %" PRIu64
-	       " of %u completions were not polled, the first came %s%s\n",
-	       o->id, left, o->cq.size, ago(o->cq.waiting, text),
-	       o->cq.events && !o->cq.armed
-		   ? "; its event was given, and nobody armed it again"
-		   : "");
+	waits_of(v->t, o, v->now, print_wait, NULL);
 }
 
 /* --- what is wrong ---------------------------------------------------------------- */
 
-static void print_note(const struct trace_object *o)
+static void print_note(const struct view *v, const struct trace_object *o)
 {
 	char first[64], last[64];
 
-	printf("  %s: %s", ago(o->created, first), o->note.text);
+	printf("    %s: %s", ago(v, o->created, first), o->note.text);
 	if (o->note.count > 1)
 		printf(" (%u times, the last one %s)", o->note.count,
-		       ago(o->note.last, last));
+		       ago(v, o->note.last, last));
 	putchar('\n');
 }
 
-static void print_notes(const struct trace_reader *t)
+static void print_notes(const struct view *v)
 {
 	const struct trace_object *o;
 	bool any = false;
 
-	for (size_t k = 0; (o = trace_object(t, k)); k++) {
+	for (size_t k = 0; (o = trace_object(v->t, k)); k++) {
 		if (o->kind != TRACE_OBJ_NOTE)
 			continue;
 		if (!any)
-			puts("  What is wrong:");
+			puts("  what is wrong:");
 		any = true;
-		print_note(o);
+		print_note(v, o);
 	}
 }
 
-/* --- a process -------------------------------------------------------------------- */
-
 /* The last records that say that something was not as it should be */
-static void print_trouble(struct trace_reader *t)
+static void print_trouble(const struct view *v)
 {
 	struct trace_record last[SHOW_RECORDS], r;
 	unsigned int n = 0;
 	char line[256], when[64];
 
-	trace_last(t, LAST_RECORDS);
-	while (trace_next(t, &r))
+	trace_last(v->t, LAST_RECORDS);
+	while (trace_next(v->t, &r))
 		if (trace_kind(r.kind)->severity >= TRACE_WARNING)
 			last[n++ % SHOW_RECORDS] = r;
+	if (n)
+		puts("  what went wrong last:");
 	for (unsigned int i = n > SHOW_RECORDS ? n - SHOW_RECORDS : 0; i < n; i++) {
 		const struct trace_record *l = &last[i % SHOW_RECORDS];
 
 		trace_text(l, line, sizeof(line));
-		printf("  %s: %s\n", ago(l->time, when), line);
+		printf("    %s: %s\n", ago(v, l->time, when), line);
 	}
+}
+
+/* --- a process -------------------------------------------------------------------- */
+
+/* "State" and "TracerPid" of /proc/PID/status */
+static void read_status(int pid, char *state, long *tracer)
+{
+	char path[40], line[128];
+	FILE *f;
+
+	*state = '?';
+	*tracer = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "State:\t", 7))
+			*state = line[7];
+		else if (!strncmp(line, "TracerPid:\t", 11))
+			*tracer = strtol(line + 11, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void print_process(int pid)
+{
+	char state;
+	long tracer;
+
+	read_status(pid, &state, &tracer);
+	if (state == 'T')
+		fputs(", stopped by a signal", stdout);
+	else if (state == 't')
+		printf(", held by a debugger (pid %ld)", tracer);
+	else if (state == 'R')
+		fputs(", running", stdout);
+	else if (state == 'Z')
+		fputs(", has ended, and its parent has not looked", stdout);
+}
+
+static void print_objects(const struct view *v)
+{
+	const struct trace_object *o;
+
+	for (size_t k = 0; (o = trace_object(v->t, k)); k++) {
+		if (o->kind == TRACE_OBJ_QP)
+			print_qp(v, o);
+		else if (o->kind == TRACE_OBJ_CQ)
+			print_cq(v, o);
+		else if (o->kind == TRACE_OBJ_CM_ID)
+			waits_of(v->t, o, v->now, print_wait, NULL);
+	}
+	print_notes(v);
+	print_trouble(v);
+}
+
+/* When the last thing happened that is known */
+static uint64_t last_time(struct trace_reader *t)
+{
+	const struct trace_object *o;
+	struct trace_record r;
+	uint64_t last = 0;
+
+	trace_rewind(t);
+	while (trace_next(t, &r))
+		last = r.time > last ? r.time : last;
+	for (size_t k = 0; (o = trace_object(t, k)); k++) {
+		if (o->kind != TRACE_OBJ_QP)
+			continue;
+		last = o->qp.out.time > last ? o->qp.out.time : last;
+		last = o->qp.in.time > last ? o->qp.in.time : last;
+	}
+	return last;
+}
+
+static void print_segment(struct trace_reader *t, enum segment_life life)
+{
+	const struct trace_info *i = trace_info(t);
+	struct view v = {t, life == SEGMENT_LIVES ? now_ns() : last_time(t)};
+
+	printf("%s (pid %d)", i->program, i->pid);
+	if (life == SEGMENT_GONE)
+		fputs(", as it was at the end", stdout);
+	else
+		print_process(i->pid);
+	putchar('\n');
+	print_objects(&v);
 }
 
 static void explain(void *arg, const struct segment *s)
 {
 	struct query *q = arg;
-	const struct trace_info *i = trace_info(s->t);
-	const struct trace_object *o;
 
-	if (q->pid ? i->pid != q->pid : s->life == SEGMENT_GONE)
+	if (q->pid ? trace_info(s->t)->pid != q->pid : s->life == SEGMENT_GONE)
 		return;
 	q->found++;
-	printf("%s (pid %d)%s\n", i->program, i->pid,
-	       s->life == SEGMENT_LIVES ? "" : ", has ended");
-	for (size_t k = 0; (o = trace_object(s->t, k)); k++) {
-		if (o->kind == TRACE_OBJ_QP)
-			print_qp(o);
-		else if (o->kind == TRACE_OBJ_CQ)
-			print_cq(o);
+	print_segment(s->t, s->life);
+}
+
+/* A trace or a core file; false: it is neither, which was said */
+static bool explain_file(const char *path)
+{
+	char why[TRACE_WHY_BYTES];
+	struct trace_reader *t;
+
+	if (trace_open(path, why, sizeof(why), &t) &&
+	    core_open(path, why, sizeof(why), &t)) {
+		usage_error("%s: %s", path, why);
+		return false;
 	}
-	print_notes(s->t);
-	print_trouble(s->t);
+	print_segment(t, SEGMENT_GONE);
+	trace_close(t);
+	return true;
+}
+
+static int explain_files(int n, char **path)
+{
+	bool good = true;
+
+	for (int i = 0; i < n; i++)
+		good &= explain_file(path[i]);
+	return good ? 0 : 1;
+}
+
+static bool is_number(const char *s)
+{
+	return *s && s[strspn(s, "0123456789")] == '\0';
 }
 
 static int why_command(int argc, char **argv)
 {
 	struct query q = {0};
-	char *end;
 
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
 		print_help(stdout);
 		return 0;
 	}
+	if (argc > 1 && argv[1][0] == '-')
+		return usage_error("unknown option '%s' (see urxe help why)", argv[1]);
+	if (argc > 1 && !is_number(argv[1]))
+		return explain_files(argc - 1, argv + 1);
 	if (argc > 2)
 		return usage_error("one process id at most");
-	if (argc > 1) {
-		q.pid = strtol(argv[1], &end, 10);
-		if (*end || q.pid <= 0)
-			return usage_error("'%s' is not a process id", argv[1]);
-	}
+	if (argc > 1)
+		q.pid = strtol(argv[1], NULL, 10);
+	if (argc > 1 && q.pid <= 0)
+		return usage_error("'%s' is not a process id", argv[1]);
 	segments_all(explain, &q);
 	if (q.found)
 		return 0;
@@ -290,7 +373,7 @@ static int why_command(int argc, char **argv)
 
 const struct command command_why = {
     .name = "why",
-    .summary = "say what running programs wait for",
+    .summary = "say what programs wait for, and what was wrong",
     .run = why_command,
     .help = print_help,
 };

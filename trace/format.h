@@ -97,7 +97,9 @@ struct trace_queue {
  * @rnr_naks, @timeouts: since the last progress
  * @rnr_sent:	RNR NAKs sent; @rnr_since: the first of them since the last receive request
  *		was taken, 0: none
+ * @entered:	when it entered each state the last time (ns), 0: never; by enum ibv_qp_state
  */
+#define TRACE_QP_STATES 7
 struct trace_qp {
 	uint64_t since;
 	uint32_t peer, pd, send_cq, recv_cq, srq;
@@ -112,6 +114,7 @@ struct trace_qp {
 	uint32_t rnr_sent, unused;
 	uint64_t rnr_since;
 	struct trace_packet out, in;
+	uint64_t entered[TRACE_QP_STATES];
 };
 
 /*
@@ -123,6 +126,7 @@ struct trace_qp {
  * @watched:	@polled is counted where the program polls; else it is what the queue said
  *		when the last completion came
  * @app:	the program's object, while it is watched
+ * @vain:	polls that found it empty, while it is watched
  */
 struct trace_cq {
 	uint32_t size, users;
@@ -131,6 +135,7 @@ struct trace_cq {
 	uint64_t events;
 	_Atomic uint64_t app;
 	uint8_t armed, overrun, watched, unused[5];
+	_Atomic uint64_t vain;
 };
 
 /* struct trace_srq - a shared receive queue; @left: when one was last taken */

@@ -53,7 +53,7 @@ const char *trace_ip_text(const struct trace_ip *ip, char buf[64])
 }
 
 /* IBTA tables 44 to 46 */
-static int syndrome_text(uint8_t s, char *buf, size_t size)
+int trace_syndrome_text(uint8_t s, char *buf, size_t size)
 {
 	static const char *const naks[] = {
 	    "NAK (PSN sequence error)", "NAK (invalid request)",
@@ -130,7 +130,7 @@ static int number_text(enum trace_unit unit, uint64_t v, char *buf, size_t size)
 	case TRACE_ERRNO:
 		return errno_text((int64_t)v, buf, size);
 	case TRACE_SYNDROME:
-		return syndrome_text((uint8_t)v, buf, size);
+		return trace_syndrome_text((uint8_t)v, buf, size);
 	case TRACE_ATTR:
 		return attr_text((uint32_t)v, buf, size);
 	case TRACE_NUM:

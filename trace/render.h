@@ -19,6 +19,8 @@ int trace_field_text(const struct trace_record *r, const struct trace_field_desc
 const char *trace_time_text(uint64_t ns, char buf[32]);
 /* 4096 as "4 KiB" */
 const char *trace_size_text(uint64_t bytes, char buf[32]);
+/* The AETH of an acknowledge: "ACK", "RNR NAK (timer 12)"; as snprintf(3) */
+int trace_syndrome_text(uint8_t syndrome, char *buf, size_t size);
 /* "1.2.3.4" or "fe80::1" */
 const char *trace_ip_text(const struct trace_ip *ip, char buf[64]);
 

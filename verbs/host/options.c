@@ -19,8 +19,9 @@
 #include "net/impair.h"
 #include "verbs/host/options.h"
 
-#define NAME_LEN_MAX 40 /* of names that are compared */
-#define NEAR	     4	/* letters by which a name may be wrong to be taken for another */
+#define NAME_LEN_MAX 40	    /* of names that are compared */
+#define EXPLAIN_MAX  86400u /* seconds */
+#define NEAR	     4 /* letters by which a name may be wrong to be taken for another */
 #define VALUE_MAX    INJECT_TEXT_MAX /* bytes of a value as text, the longest */
 
 /*
@@ -575,6 +576,24 @@ static bool format_trace_size(const struct options *o, char *buf, size_t len)
 	return o->trace_size != OPTIONS_TRACE_SIZE;
 }
 
+static int parse_explain(struct options *o, const char *v, char *err, size_t errlen)
+{
+	const char *end;
+	uint64_t n;
+
+	if (!take_number(v, &n, &end) || *end || n > EXPLAIN_MAX)
+		return bad(err, errlen, "'%.64s' is no number of seconds up to %u", v,
+			   EXPLAIN_MAX);
+	o->explain = (unsigned int)n;
+	return 0;
+}
+
+static bool format_explain(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "%u", o->explain);
+	return o->explain;
+}
+
 static int parse_memlock(struct options *o, const char *v, char *err, size_t errlen)
 {
 	uint64_t n = 0;
@@ -800,6 +819,12 @@ static const struct row rows[] = {
       "of it in DIR (urxe help report); else nothing is left"},
      parse_report,
      format_report},
+    {{"explain", "URXE_EXPLAIN", "SECONDS", "5", false,
+      "say on stderr what programs wait for that do not go on for so\n"
+      "many seconds, 5 if not given: completions that nobody polls, a\n"
+      "peer that is not ready or silent, page faults"},
+     parse_explain,
+     format_explain},
     {{"shm-dir", "URXE_SHM_DIR", "DIR", NULL, false,
       "where processes find each other; default /dev/shm"},
      parse_shm_dir,

@@ -30,6 +30,7 @@
  * @pcap, @impair: as given, or empty
  * @trace:	file or directory for full traces, or empty; @trace_size: bytes of records in each
  * @report_on_failure: directory for the reports of runs that fail, or empty
+ * @explain:	seconds after which is said what hangs; 0: never
  * @shm_dir:	where the shared table is; empty for /dev/shm
  */
 struct options {
@@ -51,6 +52,7 @@ struct options {
 	char trace[256];
 	uint64_t trace_size;
 	char report_on_failure[256];
+	unsigned int explain;
 	char impair[256];
 	char shm_dir[256];
 };

@@ -116,7 +116,12 @@ static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *w
 {
 	int got = poll_kept(orig, cq, n, wc);
 
-	return got || !drive() ? got : poll_kept(orig, cq, n, wc);
+	if (got || !drive())
+		return got;
+	got = poll_kept(orig, cq, n, wc);
+	if (!got)
+		poll_watch_vain(cq);
+	return got;
 }
 
 /* The CQ whose poll the provider has ended already in this thread */
@@ -138,6 +143,8 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 		err = orig(cq, attr);
 	if (!err)
 		poll_watch(ibv_cq_ex_to_cq(cq), 1);
+	else if (err == ENOENT)
+		poll_watch_vain(ibv_cq_ex_to_cq(cq));
 	if (err || !is_forgotten(cq))
 		return err;
 	err = cq->next_poll(cq);

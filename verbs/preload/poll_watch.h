@@ -9,5 +9,7 @@
 
 /* @n completions were taken from @cq, n > 0. Waits for no lock but at a CQ's first time */
 void poll_watch(struct ibv_cq *cq, int n);
+/* @cq was empty. Waits for no lock but at a CQ's first time */
+void poll_watch_vain(struct ibv_cq *cq);
 
 #endif

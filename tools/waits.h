@@ -1,0 +1,37 @@
+/*
+ * waits.h - what does not go on in a program, from its segment, in sentences: for `urxe why`
+ * and `urxe run --explain`.
+ */
+#ifndef URXE_TOOLS_WAITS_H
+#define URXE_TOOLS_WAITS_H
+
+#include "trace/reader.h"
+
+#define WAIT_BYTES 512
+
+/*
+ * enum wait_kind - what waits
+ * WAIT_SEND: the requests of a QP
+ * WAIT_PEER: the peer of a QP, because of what is missing here
+ * WAIT_POLL: completions of a CQ
+ * WAIT_ACK: events of a CM ID, to be acknowledged
+ */
+enum wait_kind { WAIT_SEND, WAIT_PEER, WAIT_POLL, WAIT_ACK };
+
+/* struct wait - @object waits since @since (ns); @text begins with its name */
+struct wait {
+	enum wait_kind kind;
+	const struct trace_object *object;
+	uint64_t since;
+	char text[WAIT_BYTES];
+};
+
+typedef void wait_fn(void *arg, const struct wait *w);
+
+/* All that waits at @now (ns, of the clock of the segment), object by object */
+void waits_each(const struct trace_reader *t, uint64_t now, wait_fn *fn, void *arg);
+/* Those of one object */
+void waits_of(const struct trace_reader *t, const struct trace_object *o, uint64_t now,
+	      wait_fn *fn, void *arg);
+
+#endif
