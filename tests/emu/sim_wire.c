@@ -236,7 +236,7 @@ static void check_rnr(struct sim_qp *q, struct sim_wire *wi)
 	uint64_t slack = w->net.tx_full ? 200 * US : 2 * US;
 
 	/* its own memory may not be there then */
-	if (w->mem.slow)
+	if (w->mem.slow || w->kind == SIM_STALL)
 		slack = UINT64_MAX - wi->rnr_until;
 	if (sim_clean(w) && (w->now < wi->rnr_until || w->now > wi->rnr_until + slack))
 		sim_fail(w, "q%u went on %llu ns after an RNR NAK of %llu ns", q->id,
