@@ -216,7 +216,14 @@ void diagnose_fault(struct tr_qp *t, const struct odp_access *acc)
 
 	if (acc->model == ODP_FAULT_SYNC)
 		return;
-	if (acc->ready_at == ODP_WHEN_RESOLVED)
+	if (!tr_reliable(t->qp))
+		emu_note(
+		    t->qp->hca, &about,
+		    "a page fault is waited for, and the message that needs the page is "
+		    "lost, as are all that come before it is there: nobody sends "
+		    "messages of %s again (fault model %s)",
+		    t->qp->type == IBV_QPT_UC ? "UC" : "UD", odp_model_name(acc->model));
+	else if (acc->ready_at == ODP_WHEN_RESOLVED)
 		emu_note(t->qp->hca, &about,
 			 "a page fault that takes long puts off a request; the requester "
 			 "must retry (fault model %s)",

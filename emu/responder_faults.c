@@ -32,13 +32,11 @@ static uint8_t patience(const struct tr_qp *t, uint64_t ready_at)
 	return tr_rnr_code(ns);
 }
 
-/* Memory is not there yet. What to do is the fault model's business. */
-enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
+/* What the fault model makes of it */
+static enum resp_verdict judge(struct tr_qp *t, const struct odp_access *acc)
 {
 	struct tr_resp *resp = &t->resp;
 
-	if (!resp->faults++)
-		diagnose_fault(t, acc);
 	if (acc->ready_at == ODP_WHEN_RESOLVED && !resp->slow_since)
 		resp->slow_since = t->qp->hca->now;
 	switch (acc->model) {
@@ -62,6 +60,18 @@ enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
 		break;
 	}
 	return V_DROP;
+}
+
+/* Memory is not there yet. Where nobody sends again what does not wait here, it is lost. */
+enum resp_verdict resp_defer(struct tr_qp *t, const struct odp_access *acc)
+{
+	enum resp_verdict v = judge(t, acc);
+
+	if (!t->resp.faults++)
+		diagnose_fault(t, acc);
+	if (v != V_HOLD && !tr_reliable(t->qp))
+		odp_mr_lost(acc->mr);
+	return v;
 }
 
 /*

@@ -472,6 +472,12 @@ void odp_mr_reset_counters(struct odp_mr *mr)
 	counters_zero(mr);
 }
 
+void odp_mr_lost(struct odp_mr *mr)
+{
+	if (mr->demand)
+		COUNT(mr, lost_messages, 1);
+}
+
 void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out)
 {
 	struct odp_counters c;

@@ -352,6 +352,7 @@ static int defer(const struct service *s, const struct pending *p)
 {
 	s->acc->ready_at = p->ready_at;
 	s->acc->model = p->model;
+	s->acc->mr = s->mr;
 	if (p->job)
 		job_wait(p->job, s->acc->waiter);
 	return -EAGAIN;
@@ -432,16 +433,15 @@ static uint64_t record_clock(const struct odp_domain *dom)
 	return dom->cfg.recorder ? clock_ns(dom) : 0;
 }
 
-/* A fault is over that began at @started: @changed pages, or -errno */
-static void record_fault(const struct service *s, struct pt_span span, uint64_t started,
+/* A fault is over that took so long: @changed pages, or -errno */
+static void record_fault(const struct service *s, struct pt_span span, uint64_t took,
 			 int64_t changed)
 {
 	uint64_t clock = record_clock(s->mr->dom), now = clock ? clock : s->acc->now;
 
 #define FIELDS                                                                           \
-	.addr = span.first << s->mr->shift, .duration = now - started,                   \
-	.pages = (uint32_t)span.n, .write = s->write, .remote = s->acc->remote,          \
-	.model = (uint8_t)s->model
+	.addr = span.first << s->mr->shift, .duration = took, .pages = (uint32_t)span.n, \
+	.write = s->write, .remote = s->acc->remote, .model = (uint8_t)s->model
 	if (changed < 0)
 		ODP_TRACE(s->mr, now, fault_failed, FIELDS, .result = (int32_t)changed);
 	else
@@ -460,7 +460,7 @@ static int fault_now(const struct service *s, struct pt_span miss)
 		changed = resolve(s, miss, false);
 	if (changed == -EINPROGRESS)
 		return wait_for(s, whole == changed ? span : miss, s->acc->now);
-	record_fault(s, whole == changed ? span : miss, begin ? begin : s->acc->now,
+	record_fault(s, whole == changed ? span : miss, record_clock(s->mr->dom) - begin,
 		     changed);
 	if (changed < 0)
 		return count_failed(s);
@@ -483,6 +483,17 @@ static int serve_sync(const struct service *s, struct pt_span miss)
 }
 
 /*
+ * How long a fault was waited for by now: until it was due, or its job through. What it took the
+ * access to come again, if that waited at all, is not the fault's.
+ */
+static uint64_t time_waited(const struct service *s, const struct pending *p)
+{
+	uint64_t over = p->again ? p->over : p->ready_at, now = s->acc->now;
+
+	return (over >= p->started && over < now ? over : now) - p->started;
+}
+
+/*
  * Its time has come. The whole of it if that can be had, else what this access needs; a job
  * that tried just that needs no other.
  */
@@ -490,13 +501,15 @@ static int serve_due(const struct service *s, struct pt_span miss,
 		     const struct pending *p)
 {
 	struct pt_span span = {p->first, p->n};
+	uint64_t begin = clock_ns(s->mr->dom), took;
 	int64_t changed = p->ret ? p->ret : resolve(s, span, p->again);
 
 	if (changed == -EINPROGRESS)
 		return wait_for(s, span, p->started);
+	took = time_waited(s, p) + (clock_ns(s->mr->dom) - begin);
 	if (!p->ahead)
-		COUNT(s->mr, fault_ns, s->acc->now - p->started);
-	record_fault(s, span, p->started, changed);
+		COUNT(s->mr, fault_ns, took);
+	record_fault(s, span, took, changed);
 	if (p->ret && span.first == miss.first && span.n == miss.n)
 		return count_failed(s);
 	if (changed < 0) {

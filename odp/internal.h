@@ -93,12 +93,12 @@ struct inflight {
  * @limit:	it is not put off beyond that
  * @job:	NULL without, and when it is done
  * @ret:		what it came to
- * @again:	it was done
+ * @again:	it was done, at the time @over if there is a clock
  * @ahead:	no access took it
  */
 struct pending {
 	uint64_t first, n;
-	uint64_t started, ready_at, limit;
+	uint64_t started, ready_at, limit, over;
 	struct odp_job *job;
 	int ret;
 	bool write, again, ahead;

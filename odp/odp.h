@@ -295,6 +295,7 @@ struct odp_waiter {
  * @faulted:	set: did this access take a page fault? (one that waits for a fault which
  *		an earlier access took did not)
  * @model:	set when the answer is -EAGAIN: which model defers it
+ * @mr:		set when the answer is -EAGAIN: whose fault it is
  */
 struct odp_access {
 	uint64_t now;
@@ -304,6 +305,7 @@ struct odp_access {
 	uint64_t ready_at;
 	bool faulted;
 	enum odp_fault_model model;
+	struct odp_mr *mr;
 };
 
 /*
@@ -406,6 +408,8 @@ struct odp_counters {
 void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out);
 void odp_domain_counters(struct odp_domain *dom, struct odp_counters *out);
 void odp_mr_reset_counters(struct odp_mr *mr);
+/* A message met a fault of this MR that is waited for, and does not come again. */
+void odp_mr_lost(struct odp_mr *mr);
 
 /*
  * struct odp_mr_info - what stats show of an MR

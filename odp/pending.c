@@ -220,6 +220,7 @@ static void fetch_pages(struct odp_job *job)
 		p->job = NULL;
 		p->ret = ret;
 		p->again = true;
+		p->over = dom_clock(dom);
 		p->ready_at = 0;
 	}
 	job_end(job);

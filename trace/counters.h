@@ -28,7 +28,8 @@
 	X(cache_hits, cache_hits, ACCESSES, "accesses, of up to a packet each, that found all pages present") \
 	X(evictions, evictions, PAGES, "pages dropped to keep the bound on cached pages, or by a script") \
 	X(retries, fault_retries, FAULTS, "faults repeated since the memory changed meanwhile") \
-	X(fault_ns, fault_ns, NS, "time spent in faults, nanoseconds; with a latency, until the access was repeated")
+	X(lost_messages, lost_messages, MESSAGES, "messages of UC and UD that needed a page whose fault was waited for; nobody sends them again") \
+	X(fault_ns, fault_ns, NS, "time that faults took, nanoseconds: resolving them, and a latency of the model; not what it took requests to come again")
 
 /* Of the wire, since the port was opened */
 #define TRACE_NET_COUNTERS(X) \

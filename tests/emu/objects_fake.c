@@ -210,6 +210,10 @@ void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out)
 	memset(out, 0, sizeof(*out));
 }
 
+void odp_mr_lost(struct odp_mr *mr)
+{
+}
+
 void odp_mr_reset_counters(struct odp_mr *mr)
 {
 }

@@ -70,6 +70,11 @@ void odp_mr_reset_counters(struct odp_mr *mr)
 {
 }
 
+void odp_mr_lost(struct odp_mr *mr)
+{
+	env.lost++;
+}
+
 void odp_mr_describe(struct odp_mr *mr, struct odp_mr_info *out)
 {
 	memset(out, 0, sizeof(*out));

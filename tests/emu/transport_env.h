@@ -53,6 +53,7 @@ struct side {
  * no bound
  * @unread:	how often what was sent lies unread at the peer, when the core asks; it did @asked
  *		times, last for what was sent since @unread_since
+ * @lost:	messages that memory was told to be lost
  * @fold:	memory of an MR repeats itself after so many bytes; 0: it does not
  */
 struct env {
@@ -63,6 +64,7 @@ struct env {
 	int (*memory)(const uint8_t *addr, size_t len, bool write,
 		      struct odp_access *acc);
 	uint32_t tx_room;
+	unsigned int lost;
 	size_t fold;
 	unsigned int unread, asked;
 	uint64_t unread_since;

@@ -264,6 +264,48 @@ START_TEST(flood_at_responder)
 }
 END_TEST
 
+/* Nobody sends a message of UC again: those that need the page before it is there are lost. */
+START_TEST(unreliable_messages_are_lost)
+{
+	static const enum odp_fault_model models[] = {ODP_FAULT_RNR, ODP_FAULT_DROP,
+						      ODP_FAULT_DAMMING, ODP_FAULT_FLOOD};
+	bool dammed = models[_i] == ODP_FAULT_DAMMING;
+
+	fault_of(&env.b, models[_i]);
+	env_connect((struct env_qp){.type = IBV_QPT_UC, .sig_all = true});
+	env_recv(&env.b, 9, 20000, 9000);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 9000});
+	env_post(&env.a,
+		 (struct env_wr){
+		     .id = 2, .op = IBV_WR_RDMA_WRITE, .len = 9000, .remote = 40000});
+	env_run(2 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+	env_expect_none(env.b.rcq);
+	/* messages, not packets; and what does not come to memory is not known to need it */
+	ck_assert_uint_eq(env.lost, dammed ? 1 : 2);
+	ck_assert_ptr_nonnull(strstr(env.b.trace, "lost"));
+	ck_assert_ptr_null(strstr(env.b.trace, "retry"));
+	env_run(2 * MS);
+	env_post(&env.a, (struct env_wr){.id = 3, .op = IBV_WR_SEND, .len = 5000});
+	env_run(MS);
+	ck_assert_uint_eq(env_expect(env.b.rcq, 9, IBV_WC_SUCCESS).byte_len, 5000);
+	ck_assert_uint_eq(env.lost, dammed ? 1 : 2);
+}
+END_TEST
+
+START_TEST(unreliable_messages_wait_here)
+{
+	fault_of(&env.b, ODP_FAULT_SYNC);
+	env_connect((struct env_qp){.type = IBV_QPT_UC, .sig_all = true});
+	env_recv(&env.b, 9, 20000, 9000);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 9000});
+	env_run(5 * MS);
+	env_expect(env.b.rcq, 9, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(env.lost, 0);
+}
+END_TEST
+
 /* At the requester a fault is waited for, whatever the model, and uses up no retry */
 START_TEST(at_requester)
 {
@@ -374,6 +416,8 @@ int main(void)
 	tcase_add_loop_test(tc, rnr_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, what_a_fault_put_off_is_no_duplicate, 0, 10);
 	tcase_add_test(tc, rnr_without_retry);
+	tcase_add_loop_test(tc, unreliable_messages_are_lost, 0, 4);
+	tcase_add_test(tc, unreliable_messages_wait_here);
 	tcase_add_loop_test(tc, drop_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, damming_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, flood_at_responder, 0, OPS);

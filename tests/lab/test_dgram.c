@@ -226,6 +226,48 @@ START_TEST(multicast)
 END_TEST
 
 /* A datagram with the wrong Q_Key is dropped, and counted in the port's attributes. */
+/* A datagram that needs a page which is not there yet is lost, and counted. */
+START_TEST(lost_while_its_page_is_missing)
+{
+	enum urxe_fault_model model = (enum urxe_fault_model)_i;
+	uint64_t lost = model == URXE_FAULT_SYNC ? 0 : 1;
+	char *mem = lab_map(2), *there = lab_map(2);
+	struct urxe_counters all;
+	struct ibv_mr *mr, *odp;
+	struct ibv_ah *ah;
+	struct ibv_sge sge;
+	struct ibv_qp *qp;
+	struct lab l;
+
+	lab_begin(&l);
+	qp = make_ud(&l, QKEY);
+	ah = ah_to(&l, l.gid);
+	mr = lab_reg(&l, mem, 2 * LAB_PAGE, LAB_ACCESS);
+	odp = lab_reg(&l, there, 2 * LAB_PAGE, LAB_ODP);
+	ck_assert_int_eq(urxe_mr_set_fault_model(odp, model, 20000000), 0);
+	sge = (struct ibv_sge){(uintptr_t)mem, 100, mr->lkey};
+	lab_post_recv(qp, odp, there, 200);
+	post_ud(qp, ah, qp->qp_num, QKEY, &sge);
+	if (lost) {
+		while (!lab_counters(odp).lost_messages)
+			usleep(1000);
+		/* once the page is there the receive request serves the next one */
+		usleep(50000);
+		post_ud(qp, ah, qp->qp_num, QKEY, &sge);
+	}
+	ck_assert_int_eq(lab_wait(&l).status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(lab_counters(odp).lost_messages, lost);
+	ck_assert_uint_eq(lab_counters(mr).lost_messages, 0);
+	ck_assert_int_eq(urxe_device_counters(l.ctx, &all, sizeof(all)), 0);
+	ck_assert_uint_eq(all.lost_messages, lost);
+	ibv_destroy_ah(ah);
+	ibv_destroy_qp(qp);
+	ibv_dereg_mr(odp);
+	ibv_dereg_mr(mr);
+	lab_close(&l);
+}
+END_TEST
+
 START_TEST(wrong_qkey)
 {
 	char *mem = lab_map(1);
@@ -400,6 +442,8 @@ int main(void)
 	tcase_add_test(tc, answer_to_where_it_came_from);
 	tcase_add_test(tc, the_flow_label_is_in_the_grh);
 	tcase_add_test(tc, multicast);
+	tcase_add_loop_test(tc, lost_while_its_page_is_missing, URXE_FAULT_SYNC,
+			    URXE_FAULT_FLOOD + 1);
 	tcase_add_test(tc, wrong_qkey);
 	tcase_add_test(tc, all_send_ops);
 	suite_add_tcase(s, tc);

@@ -381,7 +381,21 @@ START_TEST(deferred_until_ready)
 	ck_assert_uint_eq(c.read_faults, 1);
 	ck_assert_uint_eq(c.pages_faulted, 2);
 	ck_assert_uint_eq(c.cache_hits, 2);
-	ck_assert_uint_eq(c.fault_ns, 100);
+	ck_assert_uint_eq(c.fault_ns, 101); /* and the clock's one */
+	end();
+}
+END_TEST
+
+/* However late somebody comes again: the fault was over at its time. */
+START_TEST(time_of_a_fault_that_nobody_waited_for)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){.model = (enum odp_fault_model)_i, .latency = 100}, 8,
+	      true);
+	ck_assert_int_eq(read_at(0, PAGE, 1000, &acc), -EAGAIN);
+	ck_assert_int_eq(read_at(0, PAGE, 900000, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).fault_ns, 101);
 	end();
 }
 END_TEST
@@ -674,6 +688,8 @@ int main(void)
 	tcase_add_test(tc, invalidate_finds_its_mrs);
 	tc = tcase(s, "models");
 	tcase_add_loop_test(tc, deferred_until_ready, 0, ODP_FAULT_MODELS);
+	tcase_add_loop_test(tc, time_of_a_fault_that_nobody_waited_for, 0,
+			    ODP_FAULT_MODELS);
 	tcase_add_test(tc, time_of_what_comes_along);
 	tcase_add_test(tc, rnr_without_latency_defers_once);
 	tcase_add_test(tc, sync_with_latency_says_so);

@@ -279,7 +279,24 @@ START_TEST(models_come_first)
 	acc.now = 400;
 	ck_assert_int_eq(write_to(2, 8, &w, &acc), 0);
 	ck_assert_uint_eq(util_faults(mr), 1);
-	ck_assert_uint_eq(util_counters(mr).fault_ns, 300);
+	ck_assert_uint_eq(util_counters(mr).fault_ns, 301); /* and the clock's one */
+	end();
+}
+END_TEST
+
+/* The job was through at its time, whoever comes when. */
+START_TEST(time_of_a_job)
+{
+	struct odp_access acc = {.now = 1000};
+
+	begin((struct odp_config){0}, 16);
+	slow_pages(2, 1);
+	ck_assert_int_eq(write_to(2, 8, NULL, &acc), -EAGAIN);
+	os->now = 3000;
+	sim_run_job(os, 0);
+	acc.now = 900000;
+	ck_assert_int_eq(write_to(2, 8, NULL, &acc), 0);
+	ck_assert_uint_eq(util_counters(mr).fault_ns, 2001);
 	end();
 }
 END_TEST
@@ -643,6 +660,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, quiesce_takes_its_own_jobs_only);
 	tcase_add_test(tc, mr_outlives_its_jobs);
 	tcase_add_test(tc, models_come_first);
+	tcase_add_test(tc, time_of_a_job);
 	tcase_add_test(tc, no_place_to_wait);
 	tcase_add_test(tc, prefetch_goes_on_beside_it);
 	tcase_add_test(tc, page_of_the_table_is_away);

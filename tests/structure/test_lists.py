@@ -27,7 +27,7 @@ def entries(path, macro):
 MODELS = entries('odp/odp.h', 'ODP_FAULT_MODEL_LIST')
 COUNTERS = entries('trace/counters.h', 'TRACE_ODP_COUNTERS')
 WIRE = entries('trace/counters.h', 'TRACE_NET_COUNTERS')
-UNITS = {'PAGES', 'FAULTS', 'EVENTS', 'REQUESTS', 'ACCESSES', 'NS', 'PACKETS', 'BYTES'}
+UNITS = {'PAGES', 'FAULTS', 'EVENTS', 'REQUESTS', 'ACCESSES', 'MESSAGES', 'NS', 'PACKETS', 'BYTES'}
 
 
 class FaultModels(unittest.TestCase):

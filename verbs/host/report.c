@@ -157,6 +157,13 @@ static void text_faults(FILE *out, const struct counters *c)
 		fprintf(out,
 			"  %s found no memory behind the address: the request failed\n",
 			report_number(COUNT(c, failed_faults), buf[0]));
+	if (COUNT(c, lost_messages))
+		fprintf(
+		    out,
+		    "  %s message%s of UC or UD lost: a page fault was waited for, and "
+		    "nobody sends them again\n",
+		    report_number(COUNT(c, lost_messages), buf[0]),
+		    COUNT(c, lost_messages) == 1 ? "" : "s");
 	if (COUNT(c, pages_prefetched))
 		fprintf(out,
 			"  %s page%s prefetched by %s request%s; %s used afterwards\n",

@@ -60,9 +60,11 @@ int urxe_is_emulated(struct ibv_context *context);
  * @prefetch_hits: first accesses to a prefetched page: faults that were saved
  * @cache_hits: accesses, of up to a packet each, that found all pages present
  * @evictions: pages dropped to keep the bound on cached pages, or by a script
- * @fault_ns: time spent in faults, nanoseconds; with a latency, until the access was
- *	repeated
+ * @fault_ns: time that faults took, nanoseconds: resolving them, and a latency of the model; not
+ *	what it took requests to come again
  * @fault_retries: faults repeated since the memory changed meanwhile
+ * @lost_messages: messages of UC and UD that needed a page whose fault was waited for; nobody
+ *	sends them again
  * @pages_cached: pages in the page table now; no reset changes it
  *
  * A fault is one access of the device, of up to a packet; it may concern many pages.
@@ -87,6 +89,7 @@ struct urxe_counters {
 	uint64_t fault_ns;
 	uint64_t fault_retries;
 	uint64_t pages_cached;
+	uint64_t lost_messages;
 };
 
 /*
