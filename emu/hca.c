@@ -65,16 +65,6 @@ void emu_hca_set_time(struct emu_hca *hca, uint64_t now)
 		hca->now = now;
 }
 
-void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt)
-{
-	tr_rx(hca, pkt, NULL);
-}
-
-void emu_qp_rx(struct emu_qp *qp, const struct net_rx *pkt)
-{
-	tr_rx(qp->hca, pkt, qp);
-}
-
 bool emu_hca_run(struct emu_hca *hca)
 {
 	if (hca->cqs_aside)

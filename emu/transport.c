@@ -4,7 +4,7 @@
  *
  * Theory of operation
  * -------------------
- * Nothing but tr_run() sends. tr_rx(), doorbells and timers change state and put the QP
+ * Nothing but tr_run() sends. Packets, doorbells and timers change state and put the QP
  * into the ready list, tr_run() takes QPs from its front and gives each a turn: its
  * responses first, then its requests, a bounded number of packets, back to back so that
  * the port can merge them. A QP that has more goes to the end of the list; one that has
@@ -601,7 +601,8 @@ static void deliver_mcast(void *arg, struct emu_qp *qp)
 		deliver(qp, arg);
 }
 
-void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
+/* @qp: the one that the packet names, if that is known already; else NULL */
+static void rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 {
 	struct incoming in = {.pkt = pkt};
 
@@ -636,6 +637,16 @@ void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 		return;
 	}
 	deliver(qp, &in);
+}
+
+void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt)
+{
+	rx(hca, pkt, NULL);
+}
+
+void emu_qp_rx(struct emu_qp *qp, const struct net_rx *pkt)
+{
+	rx(qp->hca, pkt, qp);
 }
 
 /* --- RNR timer -------------------------------------------------------------------- */

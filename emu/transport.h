@@ -45,8 +45,6 @@ void tr_qp_doorbell(struct emu_qp *qp);
 /* PSNs as ibv_query_qp reports them */
 void tr_qp_query_psn(const struct emu_qp *qp, uint32_t *sq_psn, uint32_t *rq_psn);
 
-/* @qp: the one that the packet names, if that is known already; else NULL */
-void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp);
 bool tr_run(struct emu_hca *hca);
 uint64_t tr_deadline(const struct emu_hca *hca);
 bool tr_timer_due(const struct emu_hca *hca);

@@ -144,10 +144,6 @@ void tr_qp_query_psn(const struct emu_qp *qp, uint32_t *sq_psn, uint32_t *rq_psn
 	*rq_psn = 0x222;
 }
 
-void tr_rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
-{
-}
-
 bool tr_run(struct emu_hca *hca)
 {
 	return false;
