@@ -7,7 +7,7 @@
 
 /* --- addresses and ports ---------------------------------------------------------- */
 
-START_TEST(bind_conflicts)
+START_TEST(an_address_is_bound_once)
 {
 	static const struct {
 		const char *first, *second;
@@ -327,7 +327,7 @@ START_TEST(addresses_that_are_not_ours)
 END_TEST
 
 /* No route: an error of the call. A route, but no device on it: an event. */
-START_TEST(unreachable_address)
+START_TEST(an_address_without_a_way_is_refused)
 {
 	struct sockaddr_storage ss = addr_of("192.0.2.77", 7);
 	int s = socket(AF_INET, SOCK_DGRAM, 0);
@@ -351,7 +351,7 @@ START_TEST(unreachable_address)
 }
 END_TEST
 
-START_TEST(options)
+START_TEST(options_change_what_they_say)
 {
 	struct side l = listener(RDMA_PS_TCP, "127.0.0.1", 1);
 	struct side a = {.ch = channel()};
@@ -405,7 +405,7 @@ int main(void)
 	if (access("/dev/infiniband/rdma_cm", F_OK))
 		return 77;
 	tcase_set_timeout(t, 90);
-	tcase_add_test(t, bind_conflicts);
+	tcase_add_test(t, an_address_is_bound_once);
 	tcase_add_loop_test(t, bind_to_loopback_ties_to_no_device, 0, N_ADDRESSES);
 	tcase_add_test(t, afonly_parts_the_families);
 	tcase_add_test(t, port_spaces_are_apart);
@@ -415,8 +415,8 @@ int main(void)
 	tcase_add_test(t, wildcard_serves_all);
 	tcase_add_test(t, one_address_is_not_another);
 	tcase_add_test(t, addresses_that_are_not_ours);
-	tcase_add_test(t, unreachable_address);
-	tcase_add_test(t, options);
+	tcase_add_test(t, an_address_without_a_way_is_refused);
+	tcase_add_test(t, options_change_what_they_say);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }

@@ -133,7 +133,7 @@ START_TEST(reject_says_why)
 }
 END_TEST
 
-START_TEST(nobody_listens)
+START_TEST(a_request_where_nobody_listens_is_refused)
 {
 	struct side a = caller(RDMA_PS_TCP, "127.0.0.1", htons(9));
 	struct rdma_cm_event *ev;
@@ -292,7 +292,7 @@ START_TEST(connections_one_after_another)
 }
 END_TEST
 
-START_TEST(synchronous)
+START_TEST(calls_without_a_channel_wait)
 {
 	struct side l = listener(RDMA_PS_TCP, "127.0.0.1", 1);
 	struct sockaddr_storage ss = addr_of("127.0.0.1", ntohs(rdma_get_src_port(l.id)));
@@ -368,13 +368,13 @@ int main(void)
 	tcase_add_loop_test(t, connect_accept_disconnect, 0, N_ADDRESSES);
 	tcase_add_test(t, qp_gets_connected);
 	tcase_add_test(t, reject_says_why);
-	tcase_add_test(t, nobody_listens);
+	tcase_add_test(t, a_request_where_nobody_listens_is_refused);
 	tcase_add_test(t, request_ends_with_its_listener);
 	tcase_add_test(t, full_backlog_delays);
 	tcase_add_test(t, private_data_limits);
 	tcase_add_test(t, calls_in_the_wrong_state);
 	tcase_add_test(t, connections_one_after_another);
-	tcase_add_test(t, synchronous);
+	tcase_add_test(t, calls_without_a_channel_wait);
 	tcase_add_test(t, identifiers_move_between_channels);
 	tcase_add_test(t, unread_events_do_no_harm);
 	suite_add_tcase(s, t);

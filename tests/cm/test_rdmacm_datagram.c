@@ -6,7 +6,7 @@
 
 /* --- datagrams, multicast --------------------------------------------------------- */
 
-START_TEST(datagrams)
+START_TEST(datagrams_go_both_ways)
 {
 	struct side l = listener(RDMA_PS_UDP, "127.0.0.1", 1);
 	struct side a = caller(RDMA_PS_UDP, "127.0.0.1", rdma_get_src_port(l.id));
@@ -55,7 +55,7 @@ START_TEST(datagrams)
 }
 END_TEST
 
-START_TEST(multicast)
+START_TEST(a_group_is_joined_and_left)
 {
 	static const char *const groups[] = {"239.7.7.7", "ff0e::7:7"};
 	static const char *const from[] = {"127.0.0.1", "::1"};
@@ -102,8 +102,8 @@ int main(void)
 	if (access("/dev/infiniband/rdma_cm", F_OK))
 		return 77;
 	tcase_set_timeout(t, 90);
-	tcase_add_test(t, datagrams);
-	tcase_add_test(t, multicast);
+	tcase_add_test(t, datagrams_go_both_ways);
+	tcase_add_test(t, a_group_is_joined_and_left);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }

@@ -27,7 +27,7 @@ static int64_t poll_one(struct emu_cq *cq)
 	return (int64_t)wc.wr_id;
 }
 
-START_TEST(sizes)
+START_TEST(a_cq_has_the_size_that_is_asked_for)
 {
 	struct emu_cq *cq;
 
@@ -70,7 +70,7 @@ START_TEST(order_and_wrap)
 }
 END_TEST
 
-START_TEST(arming)
+START_TEST(an_armed_cq_tells_once)
 {
 	struct emu_cq *cq = fake_cq(63);
 
@@ -118,7 +118,7 @@ START_TEST(arming)
 }
 END_TEST
 
-START_TEST(overrun)
+START_TEST(a_full_cq_is_overrun)
 {
 	struct emu_cq *cq = fake_cq(3);
 
@@ -143,7 +143,7 @@ START_TEST(overrun)
 }
 END_TEST
 
-START_TEST(resize)
+START_TEST(a_cq_keeps_its_entries_when_resized)
 {
 	struct emu_cq *cq = fake_cq(7);
 
@@ -260,7 +260,7 @@ END_TEST
 /*
  * The program may write anything into the indices: nothing outside the ring is touched.
  */
-START_TEST(hostile_indices)
+START_TEST(indices_of_the_program_are_not_believed)
 {
 	struct emu_cq *cq = fake_cq(7);
 	unsigned int seed = 11;
@@ -281,7 +281,7 @@ START_TEST(hostile_indices)
 }
 END_TEST
 
-START_TEST(in_use)
+START_TEST(a_cq_in_use_stays)
 {
 	struct emu_pd *pd = fake_pd();
 	struct emu_cq *cq = fake_cq(3);
@@ -300,14 +300,14 @@ int main(void)
 	TCase *tc = tcase_create("cq");
 
 	tcase_add_checked_fixture(tc, fake_setup, fake_teardown);
-	tcase_add_test(tc, sizes);
+	tcase_add_test(tc, a_cq_has_the_size_that_is_asked_for);
 	tcase_add_test(tc, order_and_wrap);
-	tcase_add_test(tc, arming);
-	tcase_add_test(tc, overrun);
-	tcase_add_test(tc, resize);
+	tcase_add_test(tc, an_armed_cq_tells_once);
+	tcase_add_test(tc, a_full_cq_is_overrun);
+	tcase_add_test(tc, a_cq_keeps_its_entries_when_resized);
 	tcase_add_test(tc, forgotten_entries_take_no_room);
-	tcase_add_test(tc, hostile_indices);
-	tcase_add_test(tc, in_use);
+	tcase_add_test(tc, indices_of_the_program_are_not_believed);
+	tcase_add_test(tc, a_cq_in_use_stays);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

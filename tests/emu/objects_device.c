@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-START_TEST(device)
+START_TEST(the_device_says_what_it_can)
 {
 	struct ibv_device_attr_ex a;
 
@@ -36,7 +36,7 @@ START_TEST(device)
 }
 END_TEST
 
-START_TEST(port)
+START_TEST(the_port_is_that_of_the_interface)
 {
 	struct ibv_port_attr p;
 
@@ -62,7 +62,7 @@ START_TEST(port)
 }
 END_TEST
 
-START_TEST(violations)
+START_TEST(violations_of_keys_are_counted)
 {
 	struct ibv_port_attr p;
 
@@ -74,7 +74,7 @@ START_TEST(violations)
 }
 END_TEST
 
-START_TEST(gids)
+START_TEST(gids_come_and_go)
 {
 	struct net_ip ip = fake_v4(10, 0, 0, 9), got;
 
@@ -101,7 +101,7 @@ START_TEST(gids)
 }
 END_TEST
 
-START_TEST(handles)
+START_TEST(address_handles_are_checked)
 {
 	struct net_ip v4 = fake_v4(10, 0, 0, 2), v6 = fake_v6(0xfe, 2), any = {{0}};
 	struct ibv_ah_attr a = fake_ah(0, &v4);
@@ -145,7 +145,7 @@ START_TEST(handles)
 }
 END_TEST
 
-START_TEST(ah_limit)
+START_TEST(address_handles_are_limited)
 {
 	struct net_ip v4 = fake_v4(10, 0, 0, 2);
 	struct ibv_ah_attr a = fake_ah(0, &v4);
@@ -176,7 +176,7 @@ static int members(const struct net_ip *g)
 	return n;
 }
 
-START_TEST(multicast)
+START_TEST(groups_have_members)
 {
 	struct net_ip g4 = fake_v4(239, 1, 2, 3), g6 = fake_v6(0xff, 9),
 		      u4 = fake_v4(10, 0, 0, 9), u6 = fake_v6(0xfe, 9);
@@ -218,7 +218,7 @@ START_TEST(multicast)
 }
 END_TEST
 
-START_TEST(multicast_limit)
+START_TEST(members_of_groups_are_limited)
 {
 	struct net_ip g = fake_v4(239, 1, 2, 3);
 	struct emu_pd *pd = fake_pd();
@@ -238,7 +238,7 @@ START_TEST(multicast_limit)
 }
 END_TEST
 
-START_TEST(counters)
+START_TEST(counters_have_the_names_of_rxe)
 {
 	static const char *const want[] = {
 	    "sent_pkts",	   "rcvd_pkts",
@@ -262,7 +262,7 @@ START_TEST(counters)
 }
 END_TEST
 
-START_TEST(pds)
+START_TEST(a_pd_in_use_stays)
 {
 	struct emu_pd *a = fake_pd(), *b = fake_pd();
 
@@ -275,7 +275,7 @@ START_TEST(pds)
 }
 END_TEST
 
-START_TEST(xrcds)
+START_TEST(an_xrcd_in_use_stays)
 {
 	struct emu_xrcd *x[129];
 
@@ -300,17 +300,17 @@ int main(void)
 	TCase *tc = tcase_create("device");
 
 	tcase_add_checked_fixture(tc, fake_setup, fake_teardown);
-	tcase_add_test(tc, device);
-	tcase_add_test(tc, port);
-	tcase_add_test(tc, violations);
-	tcase_add_test(tc, gids);
-	tcase_add_test(tc, handles);
-	tcase_add_test(tc, ah_limit);
-	tcase_add_test(tc, multicast);
-	tcase_add_test(tc, multicast_limit);
-	tcase_add_test(tc, counters);
-	tcase_add_test(tc, pds);
-	tcase_add_test(tc, xrcds);
+	tcase_add_test(tc, the_device_says_what_it_can);
+	tcase_add_test(tc, the_port_is_that_of_the_interface);
+	tcase_add_test(tc, violations_of_keys_are_counted);
+	tcase_add_test(tc, gids_come_and_go);
+	tcase_add_test(tc, address_handles_are_checked);
+	tcase_add_test(tc, address_handles_are_limited);
+	tcase_add_test(tc, groups_have_members);
+	tcase_add_test(tc, members_of_groups_are_limited);
+	tcase_add_test(tc, counters_have_the_names_of_rxe);
+	tcase_add_test(tc, a_pd_in_use_stays);
+	tcase_add_test(tc, an_xrcd_in_use_stays);
 	tcase_add_test(tc, time_goes_forward);
 	suite_add_tcase(s, tc);
 	return check_main(s);

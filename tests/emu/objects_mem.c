@@ -67,7 +67,7 @@ static int reg(uint64_t start, uint64_t len, uint64_t iova, int access)
 	return ret;
 }
 
-START_TEST(reg_errors)
+START_TEST(wrong_registrations_are_refused)
 {
 	ck_assert_int_eq(reg(START, 4096, START, 0), 0);
 	ck_assert_int_eq(reg(START, 0, START, 0), -EINVAL);
@@ -119,7 +119,7 @@ START_TEST(reg_odp_attributes)
 }
 END_TEST
 
-START_TEST(keys)
+START_TEST(keys_are_not_used_again_at_once)
 {
 	struct emu_mr *mr = fake_mr(pd, START, 4096, 0), *mr2;
 	uint32_t key = emu_mr_lkey(mr), id = key >> 8;
@@ -179,7 +179,7 @@ START_TEST(ids_come_back_with_other_keys)
 }
 END_TEST
 
-START_TEST(access_checks)
+START_TEST(each_access_is_checked)
 {
 	struct emu_mr *mr = fake_mr(pd, START, 4096, RW);
 	struct emu_mr *ro = fake_mr(pd, START, 4096, 0);
@@ -281,7 +281,7 @@ START_TEST(dereg_gives_the_memory_back_at_once)
 }
 END_TEST
 
-START_TEST(rereg)
+START_TEST(a_region_is_registered_anew)
 {
 	const int trans = IBV_REREG_MR_CHANGE_TRANSLATION, cpd = IBV_REREG_MR_CHANGE_PD,
 		  acc = IBV_REREG_MR_CHANGE_ACCESS;
@@ -481,7 +481,7 @@ START_TEST(mw_type_2)
 }
 END_TEST
 
-START_TEST(mw_accounting)
+START_TEST(windows_are_counted)
 {
 	struct emu_mw *mw;
 
@@ -497,7 +497,7 @@ START_TEST(mw_accounting)
 END_TEST
 
 /* The table of ibv_advise_mr(3) */
-START_TEST(advise)
+START_TEST(advice_is_answered_as_the_manual_says)
 {
 	const int odp = IBV_ACCESS_ON_DEMAND, w = IBV_ACCESS_LOCAL_WRITE;
 	struct emu_mr *rw = fake_mr(pd, START, 4096, odp | w);
@@ -534,7 +534,7 @@ START_TEST(advise)
 END_TEST
 
 /* An XRC_RECV QP has the PD of the SRQ that the request at hand names */
-START_TEST(xrc_pd)
+START_TEST(an_xrc_request_has_the_pd_of_its_srq)
 {
 	struct emu_qp_init init = {.type = IBV_QPT_XRC_RECV};
 	struct emu_mr *mr = fake_mr(pd, START, 4096, RW);
@@ -562,21 +562,21 @@ int main(void)
 	TCase *tc = tcase_create("mem");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, reg_errors);
+	tcase_add_test(tc, wrong_registrations_are_refused);
 	tcase_add_test(tc, reg_odp_attributes);
-	tcase_add_test(tc, keys);
+	tcase_add_test(tc, keys_are_not_used_again_at_once);
 	tcase_add_test(tc, ids_come_back_with_other_keys);
-	tcase_add_test(tc, access_checks);
+	tcase_add_test(tc, each_access_is_checked);
 	tcase_add_test(tc, iova_and_zero_based);
 	tcase_add_test(tc, registration_in_steps);
 	tcase_add_test(tc, dereg_gives_the_memory_back_at_once);
-	tcase_add_test(tc, rereg);
+	tcase_add_test(tc, a_region_is_registered_anew);
 	tcase_add_loop_test(tc, mw_bind_rules, 0, 2);
 	tcase_add_test(tc, mw_type_1);
 	tcase_add_test(tc, mw_type_2);
-	tcase_add_test(tc, mw_accounting);
-	tcase_add_test(tc, advise);
-	tcase_add_test(tc, xrc_pd);
+	tcase_add_test(tc, windows_are_counted);
+	tcase_add_test(tc, advice_is_answered_as_the_manual_says);
+	tcase_add_test(tc, an_xrc_request_has_the_pd_of_its_srq);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

@@ -72,7 +72,7 @@ static int reg(void *start, uint64_t len, int access)
 	return ret;
 }
 
-START_TEST(registration)
+START_TEST(on_demand_regions_are_registered)
 {
 	ck_assert_int_eq(reg(mem, 16 * PAGE, RW), 0);
 	ck_assert_int_eq(reg(mem, 16 * PAGE, RW | ODP), 0);
@@ -99,7 +99,7 @@ static int poke(uint32_t key, uint64_t va, uint8_t v)
 	return ret ? ret : odp_write(m.mr, m.iova, &v, 1, &acc);
 }
 
-START_TEST(addresses)
+START_TEST(a_region_begins_at_any_address)
 {
 	for (int i = 0; i < 2; i++) {
 		int access = i ? RW | ODP : RW;
@@ -137,7 +137,7 @@ START_TEST(addresses)
 }
 END_TEST
 
-START_TEST(window)
+START_TEST(a_window_opens_on_demand_memory)
 {
 	struct emu_qp_init init = {.type = IBV_QPT_RC, .pd = pd};
 	struct odp_access acc = {0};
@@ -171,7 +171,7 @@ START_TEST(window)
 }
 END_TEST
 
-START_TEST(advice)
+START_TEST(advice_reaches_on_demand_memory)
 {
 	struct odp_counters c;
 	struct odp_mr *odp;
@@ -201,10 +201,10 @@ int main(void)
 	TCase *tc = tcase_create("odp");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, registration);
-	tcase_add_test(tc, addresses);
-	tcase_add_test(tc, window);
-	tcase_add_test(tc, advice);
+	tcase_add_test(tc, on_demand_regions_are_registered);
+	tcase_add_test(tc, a_region_begins_at_any_address);
+	tcase_add_test(tc, a_window_opens_on_demand_memory);
+	tcase_add_test(tc, advice_reaches_on_demand_memory);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

@@ -41,7 +41,7 @@ static int try(struct emu_qp_init init)
 	return ret;
 }
 
-START_TEST(create_errors)
+START_TEST(wrong_attributes_make_no_qp)
 {
 	struct emu_qp_init i = rc_init();
 
@@ -78,7 +78,7 @@ START_TEST(create_errors)
 }
 END_TEST
 
-START_TEST(no_qpn)
+START_TEST(without_a_qpn_there_is_no_qp)
 {
 	struct emu_qp_init i = rc_init();
 
@@ -88,7 +88,7 @@ START_TEST(no_qpn)
 }
 END_TEST
 
-START_TEST(caps)
+START_TEST(a_qp_has_what_is_asked_for_or_more)
 {
 	struct emu_qp_init i = rc_init();
 	struct emu_qp *qp;
@@ -116,7 +116,7 @@ START_TEST(caps)
 }
 END_TEST
 
-START_TEST(xrc)
+START_TEST(xrc_qps_have_one_side)
 {
 	struct emu_qp_init i = rc_init();
 	struct emu_xrcd *xrcd;
@@ -144,7 +144,7 @@ START_TEST(xrc)
 END_TEST
 
 /* One value is bad, all else is good; nothing must change. */
-START_TEST(modify_values)
+START_TEST(a_bad_value_changes_nothing)
 {
 	struct emu_qp *qp = fake_qp(IBV_QPT_RC, pd, cq);
 	const struct ibv_qp_attr good = fake_qp_attr();
@@ -227,7 +227,7 @@ START_TEST(modify_values)
 }
 END_TEST
 
-START_TEST(query)
+START_TEST(a_qp_says_what_it_was_told)
 {
 	struct emu_qp *qp = fake_qp(IBV_QPT_RC, pd, cq);
 	const struct ibv_qp_attr g = fake_qp_attr();
@@ -262,7 +262,7 @@ START_TEST(query)
 }
 END_TEST
 
-START_TEST(sqd)
+START_TEST(a_drained_queue_takes_new_attributes)
 {
 	struct emu_qp *qp = fake_qp(IBV_QPT_RC, pd, cq);
 	struct ibv_qp_init_attr init;
@@ -311,7 +311,7 @@ START_TEST(reset_empties_rings)
 }
 END_TEST
 
-START_TEST(fail)
+START_TEST(a_qp_that_fails_says_so_once)
 {
 	struct emu_qp_init i = rc_init();
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_ERR};
@@ -319,13 +319,11 @@ START_TEST(fail)
 	int calls;
 
 	ck_assert_int_eq(emu_qp_create(fake.hca, &i, &qp), 0);
-	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER,
-		    IBV_WC_SUCCESS);
+	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER, IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp->state, IBV_QPS_RESET);
 	ck_assert_int_eq(fake.events, 0);
 	fake_qp_to(qp, IBV_QPS_RTS);
-	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER,
-		    IBV_WC_SUCCESS);
+	emu_qp_fail(qp, IBV_EVENT_QP_FATAL, TRACE_CAUSE_RESPONDER, IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp->state, IBV_QPS_ERR);
 	ck_assert_str_eq(fake.tr, "error");
 	ck_assert_int_eq(fake.events, 1);
@@ -341,8 +339,7 @@ START_TEST(fail)
 
 	ck_assert_int_eq(emu_qp_create(fake.hca, &i, &qp), 0);
 	fake_qp_to(qp, IBV_QPS_RTR);
-	emu_qp_fail(qp, 0, TRACE_CAUSE_RESPONDER,
-		    IBV_WC_SUCCESS);
+	emu_qp_fail(qp, 0, TRACE_CAUSE_RESPONDER, IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp->state, IBV_QPS_ERR);
 	ck_assert_int_eq(fake.events, 1);
 	emu_qp_destroy(qp);
@@ -362,7 +359,7 @@ START_TEST(attr_without_state)
 }
 END_TEST
 
-START_TEST(counts)
+START_TEST(objects_in_use_are_counted)
 {
 	struct emu_cq *rcq = fake_cq(4);
 	struct emu_qp_init i = rc_init();
@@ -382,7 +379,7 @@ START_TEST(counts)
 }
 END_TEST
 
-START_TEST(qpns)
+START_TEST(qpns_are_leased_and_given_back)
 {
 	struct emu_qp *qp = fake_qp(IBV_QPT_UD, pd, cq), *q;
 	uint32_t first = emu_qp_num(qp);
@@ -417,7 +414,7 @@ END_TEST
 
 #define MANY 10000
 
-START_TEST(many)
+START_TEST(many_qps_may_exist)
 {
 	static struct emu_qp *qp[MANY];
 	static uint32_t num[MANY];
@@ -454,19 +451,19 @@ int main(void)
 	TCase *tc = tcase_create("qp");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, create_errors);
-	tcase_add_test(tc, no_qpn);
-	tcase_add_test(tc, caps);
-	tcase_add_test(tc, xrc);
-	tcase_add_test(tc, modify_values);
-	tcase_add_test(tc, query);
-	tcase_add_test(tc, sqd);
+	tcase_add_test(tc, wrong_attributes_make_no_qp);
+	tcase_add_test(tc, without_a_qpn_there_is_no_qp);
+	tcase_add_test(tc, a_qp_has_what_is_asked_for_or_more);
+	tcase_add_test(tc, xrc_qps_have_one_side);
+	tcase_add_test(tc, a_bad_value_changes_nothing);
+	tcase_add_test(tc, a_qp_says_what_it_was_told);
+	tcase_add_test(tc, a_drained_queue_takes_new_attributes);
 	tcase_add_test(tc, reset_empties_rings);
-	tcase_add_test(tc, fail);
+	tcase_add_test(tc, a_qp_that_fails_says_so_once);
 	tcase_add_test(tc, attr_without_state);
-	tcase_add_test(tc, counts);
-	tcase_add_test(tc, qpns);
-	tcase_add_test(tc, many);
+	tcase_add_test(tc, objects_in_use_are_counted);
+	tcase_add_test(tc, qpns_are_leased_and_given_back);
+	tcase_add_test(tc, many_qps_may_exist);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

@@ -203,7 +203,7 @@ static void check_transition(struct emu_qp *qp, char kind, int from, int to)
 	}
 }
 
-START_TEST(all_transitions)
+START_TEST(each_transition_is_as_the_table_says)
 {
 	struct emu_qp *qp;
 
@@ -223,7 +223,7 @@ START_TEST(all_transitions)
 }
 END_TEST
 
-START_TEST(nonsense)
+START_TEST(nonsense_changes_no_state)
 {
 	struct ibv_qp_attr attr = fake_qp_attr();
 	struct emu_qp *qp;
@@ -259,8 +259,8 @@ int main(void)
 	TCase *tc = tcase_create("qp_state");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, all_transitions, 0, 5);
-	tcase_add_test(tc, nonsense);
+	tcase_add_loop_test(tc, each_transition_is_as_the_table_says, 0, 5);
+	tcase_add_test(tc, nonsense_changes_no_state);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

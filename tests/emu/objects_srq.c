@@ -47,7 +47,7 @@ static void post(struct emu_ring *r, uint64_t wr_id, uint32_t num_sge)
 	q->producer_index = (q->producer_index + 1) & q->index_mask;
 }
 
-START_TEST(create)
+START_TEST(an_srq_has_what_is_asked_for)
 {
 	struct ibv_srq_attr attr = {.max_wr = 100, .max_sge = 0}, q;
 	struct emu_srq *srq, *srq2;
@@ -84,7 +84,7 @@ START_TEST(create)
 }
 END_TEST
 
-START_TEST(take)
+START_TEST(requests_are_taken_in_order)
 {
 	struct emu_srq *srq = make(3, 4, 0);
 	struct emu_recv_wqe w;
@@ -108,7 +108,7 @@ START_TEST(take)
 }
 END_TEST
 
-START_TEST(broken_wqe)
+START_TEST(a_broken_request_is_an_error)
 {
 	struct emu_srq *srq = make(3, 4, 0);
 	struct emu_recv_wqe w;
@@ -131,7 +131,7 @@ START_TEST(broken_wqe)
 }
 END_TEST
 
-START_TEST(limit)
+START_TEST(the_limit_raises_one_event)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 3}, q;
 	struct emu_srq *srq = make(7, 1, 0);
@@ -169,7 +169,7 @@ START_TEST(limit)
 }
 END_TEST
 
-START_TEST(modify)
+START_TEST(an_srq_is_resized_with_its_requests)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 8}, q;
 	struct emu_srq *srq = make(7, 2, 0);
@@ -217,7 +217,7 @@ START_TEST(modify)
 }
 END_TEST
 
-START_TEST(own_ring)
+START_TEST(a_qp_has_a_ring_of_its_own)
 {
 	struct emu_cq *cq = fake_cq(8);
 	struct emu_srq *srq = make(3, 1, 0);
@@ -244,7 +244,7 @@ START_TEST(own_ring)
 }
 END_TEST
 
-START_TEST(xrc)
+START_TEST(an_xrc_srq_has_a_number)
 {
 	struct ibv_srq_attr attr = {.max_wr = 4, .max_sge = 1};
 	struct emu_cq *cq = fake_cq(8);
@@ -275,13 +275,13 @@ int main(void)
 	TCase *tc = tcase_create("srq");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, create);
-	tcase_add_test(tc, take);
-	tcase_add_test(tc, broken_wqe);
-	tcase_add_test(tc, limit);
-	tcase_add_test(tc, modify);
-	tcase_add_test(tc, own_ring);
-	tcase_add_test(tc, xrc);
+	tcase_add_test(tc, an_srq_has_what_is_asked_for);
+	tcase_add_test(tc, requests_are_taken_in_order);
+	tcase_add_test(tc, a_broken_request_is_an_error);
+	tcase_add_test(tc, the_limit_raises_one_event);
+	tcase_add_test(tc, an_srq_is_resized_with_its_requests);
+	tcase_add_test(tc, a_qp_has_a_ring_of_its_own);
+	tcase_add_test(tc, an_xrc_srq_has_a_number);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

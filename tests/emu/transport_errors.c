@@ -32,7 +32,7 @@ static void local_failure(struct env_wr wr, enum ibv_wc_status status)
 	ck_assert_uint_eq(env.a.events, 0);
 }
 
-START_TEST(bad_opcode)
+START_TEST(an_unknown_opcode_fails_the_request)
 {
 	env_connect((struct env_qp){0});
 	local_failure((struct env_wr){.op = 77, .len = 10}, IBV_WC_LOC_QP_OP_ERR);
@@ -46,7 +46,7 @@ START_TEST(opcode_not_of_transport)
 }
 END_TEST
 
-START_TEST(bad_lkey)
+START_TEST(a_wrong_lkey_fails_the_request)
 {
 	env_connect((struct env_qp){0});
 	local_failure(
@@ -73,7 +73,7 @@ START_TEST(read_into_bad_lkey)
 }
 END_TEST
 
-START_TEST(short_atomic)
+START_TEST(an_atomic_needs_eight_bytes)
 {
 	env_connect((struct env_qp){0});
 	local_failure((struct env_wr){.op = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 7},
@@ -122,7 +122,7 @@ static void too_long(struct rxe_send_wqe *w)
 	w->dma.sge[1] = w->dma.sge[0];
 }
 
-START_TEST(spoiled_wqe)
+START_TEST(a_spoiled_request_fails)
 {
 	static const struct {
 		void (*spoil)(struct rxe_send_wqe *w);
@@ -188,7 +188,7 @@ static uint32_t length_of(int op)
 	return op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_READ ? 5000 : 8;
 }
 
-START_TEST(bad_rkey)
+START_TEST(a_wrong_rkey_is_refused)
 {
 	int op = one_sided[_i];
 
@@ -223,7 +223,7 @@ START_TEST(not_allowed_by_qp)
 }
 END_TEST
 
-START_TEST(misaligned_atomic)
+START_TEST(a_misaligned_atomic_is_refused)
 {
 	env_connect((struct env_qp){0});
 	remote_failure(
@@ -319,7 +319,7 @@ static void inject(struct roce_hdr h, uint32_t payload)
 }
 
 /* Sequences and lengths that 9.7.4.1 forbids end in NAK invalid request. */
-START_TEST(invalid_requests)
+START_TEST(forbidden_sequences_and_lengths_are_refused)
 {
 	static const struct {
 		uint8_t op;
@@ -590,24 +590,24 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_set_timeout(tc, 20);
-	tcase_add_test(tc, bad_opcode);
+	tcase_add_test(tc, an_unknown_opcode_fails_the_request);
 	tcase_add_test(tc, opcode_not_of_transport);
-	tcase_add_test(tc, bad_lkey);
+	tcase_add_test(tc, a_wrong_lkey_fails_the_request);
 	tcase_add_test(tc, out_of_bounds);
 	tcase_add_test(tc, read_into_bad_lkey);
-	tcase_add_test(tc, short_atomic);
-	tcase_add_loop_test(tc, spoiled_wqe, 0, 4);
+	tcase_add_test(tc, an_atomic_needs_eight_bytes);
+	tcase_add_loop_test(tc, a_spoiled_request_fails, 0, 4);
 	tcase_add_test(tc, list_changes_under_way);
-	tcase_add_loop_test(tc, bad_rkey, 0, 4);
+	tcase_add_loop_test(tc, a_wrong_rkey_is_refused, 0, 4);
 	tcase_add_loop_test(tc, remote_out_of_bounds, 0, 4);
 	tcase_add_loop_test(tc, not_allowed_by_qp, 0, 4);
-	tcase_add_test(tc, misaligned_atomic);
+	tcase_add_test(tc, a_misaligned_atomic_is_refused);
 	tcase_add_loop_test(tc, remote_memory_is_gone, 0, 4);
 	tcase_add_test(tc, read_before_the_error);
 	tcase_add_test(tc, receive_buffer_too_small);
 	tcase_add_test(tc, receive_buffer_is_gone);
 	tcase_add_test(tc, local_memory_is_gone);
-	tcase_add_loop_test(tc, invalid_requests, 0, 14);
+	tcase_add_loop_test(tc, forbidden_sequences_and_lengths_are_refused, 0, 14);
 	tcase_add_loop_test(tc, refused_with_a_receive_request, 0, 6);
 	tcase_add_test(tc, reserved_opcode_of_uc_is_dropped);
 	tcase_add_test(tc, send_with_invalidate_of_a_bad_key);

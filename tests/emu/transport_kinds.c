@@ -63,7 +63,7 @@ START_TEST(uc_loses_messages_whole)
 END_TEST
 
 /* A send error of UC stops the send queue only, which goes on after SQE to RTS. */
-START_TEST(uc_sqe)
+START_TEST(a_send_error_of_uc_stops_the_send_queue_only)
 {
 	env_connect((struct env_qp){.type = IBV_QPT_UC, .sig_all = true});
 	env_post(&env.a,
@@ -169,7 +169,7 @@ static uint32_t checksum(const uint8_t *p)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-START_TEST(ud_send)
+START_TEST(datagrams_bring_their_header)
 {
 	struct ib_uverbs_wc wc;
 	struct emu_ah *ah;
@@ -200,7 +200,7 @@ START_TEST(ud_send)
 END_TEST
 
 /* Not delivered: wrong Q_Key, no receive request, a buffer that is too small */
-START_TEST(ud_drops)
+START_TEST(datagrams_that_do_not_fit_are_dropped)
 {
 	struct emu_ah *ah;
 	uint32_t qpn;
@@ -256,7 +256,7 @@ static void ud_failure(struct emu_ah *ah, uint32_t len, enum ibv_wc_status statu
 	ck_assert_int_eq(env_state(&env.a), IBV_QPS_SQE);
 }
 
-START_TEST(ud_errors)
+START_TEST(errors_of_ud_end_the_right_queue)
 {
 	struct emu_ah *ah;
 
@@ -270,7 +270,7 @@ START_TEST(ud_errors)
 }
 END_TEST
 
-START_TEST(ud_multicast)
+START_TEST(a_datagram_reaches_each_member)
 {
 	struct net_ip group = {.b = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
 	struct emu_ah *ah;
@@ -291,7 +291,7 @@ START_TEST(ud_multicast)
 }
 END_TEST
 
-START_TEST(qp1)
+START_TEST(messages_pass_by_qp1)
 {
 	struct net_path path = {.src = env.a.ip, .dst = env.b.ip};
 	uint8_t mad[256];
@@ -306,7 +306,7 @@ END_TEST
 
 /* --- SRQ, XRC --------------------------------------------------------------------- */
 
-START_TEST(srq)
+START_TEST(several_qps_share_an_srq)
 {
 	env_connect((struct env_qp){.srq = true, .sig_all = true});
 	env_recv(&env.b, 50, 0, 4000);
@@ -402,7 +402,7 @@ static void xrc_post(struct xrc *x, uint64_t id, int op, uint32_t len)
 	env_ring(&env.a);
 }
 
-START_TEST(xrc)
+START_TEST(xrc_requests_go_to_the_srq_that_they_name)
 {
 	struct rxe_recv_wqe *r;
 	struct ib_uverbs_wc wc;
@@ -442,7 +442,7 @@ END_TEST
 /* --- order ------------------------------------------------------------------------ */
 
 /* Behind a fence a request waits for the READ before it (10.8.3.3). */
-START_TEST(fence)
+START_TEST(a_fenced_request_waits_for_the_read)
 {
 	int fenced = _i;
 
@@ -493,7 +493,7 @@ START_TEST(max_rd_atomic)
 }
 END_TEST
 
-START_TEST(draining)
+START_TEST(a_queue_is_drained_before_it_says_so)
 {
 	struct ibv_qp_attr at = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	uint32_t i;
@@ -543,7 +543,7 @@ static void post_mw(struct side *s, uint64_t id, int op, struct emu_mw *mw,
 	env_ring(s);
 }
 
-START_TEST(windows)
+START_TEST(windows_are_bound_and_invalidated)
 {
 	struct emu_mw *mw;
 	uint32_t key;
@@ -582,7 +582,7 @@ START_TEST(windows)
 }
 END_TEST
 
-START_TEST(flush)
+START_TEST(a_flush_is_answered)
 {
 	struct rxe_send_wqe *w;
 	int i;
@@ -615,21 +615,21 @@ int main(void)
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_add_test(tc, uc_send_and_write);
 	tcase_add_loop_test(tc, uc_loses_messages_whole, 0, 6);
-	tcase_add_test(tc, uc_sqe);
+	tcase_add_test(tc, a_send_error_of_uc_stops_the_send_queue_only);
 	tcase_add_test(tc, uc_sqe_goes_on_behind_what_was_sent);
-	tcase_add_test(tc, ud_send);
-	tcase_add_test(tc, ud_drops);
+	tcase_add_test(tc, datagrams_bring_their_header);
+	tcase_add_test(tc, datagrams_that_do_not_fit_are_dropped);
 	tcase_add_test(tc, ud_communication_established);
-	tcase_add_loop_test(tc, ud_errors, 0, 2);
-	tcase_add_test(tc, ud_multicast);
-	tcase_add_test(tc, qp1);
-	tcase_add_test(tc, srq);
-	tcase_add_test(tc, xrc);
-	tcase_add_loop_test(tc, fence, 0, 2);
+	tcase_add_loop_test(tc, errors_of_ud_end_the_right_queue, 0, 2);
+	tcase_add_test(tc, a_datagram_reaches_each_member);
+	tcase_add_test(tc, messages_pass_by_qp1);
+	tcase_add_test(tc, several_qps_share_an_srq);
+	tcase_add_test(tc, xrc_requests_go_to_the_srq_that_they_name);
+	tcase_add_loop_test(tc, a_fenced_request_waits_for_the_read, 0, 2);
 	tcase_add_test(tc, max_rd_atomic);
-	tcase_add_test(tc, draining);
-	tcase_add_loop_test(tc, windows, 0, 2);
-	tcase_add_test(tc, flush);
+	tcase_add_test(tc, a_queue_is_drained_before_it_says_so);
+	tcase_add_loop_test(tc, windows_are_bound_and_invalidated, 0, 2);
+	tcase_add_test(tc, a_flush_is_answered);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

@@ -145,7 +145,7 @@ START_TEST(large_read_and_write_under_loss)
 END_TEST
 
 /* 4.096 us * 2^12 is 16.8 ms: 1 try and 3 retries take 67 ms. */
-START_TEST(retries_exceeded)
+START_TEST(retries_come_to_an_end)
 {
 	env.filter = nothing;
 	env_connect((struct env_qp){.retry_cnt = 3});
@@ -163,7 +163,7 @@ START_TEST(retries_exceeded)
 }
 END_TEST
 
-START_TEST(no_retry)
+START_TEST(without_retries_the_first_loss_ends_it)
 {
 	env.filter = nothing;
 	env_connect((struct env_qp){.no_retry = true});
@@ -242,8 +242,8 @@ int main(void)
 	tcase_add_test(tc, every_packet_twice);
 	tcase_add_loop_test(tc, random_loss_and_duplication, 0, 20);
 	tcase_add_loop_test(tc, large_read_and_write_under_loss, 0, 5);
-	tcase_add_test(tc, retries_exceeded);
-	tcase_add_test(tc, no_retry);
+	tcase_add_test(tc, retries_come_to_an_end);
+	tcase_add_test(tc, without_retries_the_first_loss_ends_it);
 	tcase_add_test(tc, one_nak_per_gap);
 	tcase_add_test(tc, gap_that_shows_when_the_last_has_come);
 	tcase_add_test(tc, no_nak_without_a_gap);

@@ -97,7 +97,7 @@ START_TEST(write_with_immediate)
 }
 END_TEST
 
-START_TEST(atomics)
+START_TEST(atomics_return_what_was_there)
 {
 	uint64_t value = 40, got;
 
@@ -156,7 +156,7 @@ START_TEST(atomics)
 END_TEST
 
 /* Unsignaled requests complete silently and make room; order is that of posting. */
-START_TEST(selective_signaling)
+START_TEST(unsignaled_requests_complete_silently)
 {
 	uint32_t i;
 
@@ -178,7 +178,7 @@ START_TEST(selective_signaling)
 }
 END_TEST
 
-START_TEST(inline_data)
+START_TEST(inline_data_is_taken_when_posted)
 {
 	struct rxe_send_wqe *w;
 
@@ -256,7 +256,7 @@ START_TEST(many_at_once)
 END_TEST
 
 /* A burst of messages costs few acknowledges. */
-START_TEST(acknowledges_coalesce)
+START_TEST(a_burst_costs_few_acknowledges)
 {
 	uint32_t i;
 
@@ -329,7 +329,7 @@ static void to_rtr_again(struct side *s)
 /*
  * The first packet tells a QP in RTR that its peer is there, once; in RTS it is no news.
  */
-START_TEST(communication_established)
+START_TEST(the_first_packet_says_that_the_peer_is_there)
 {
 	env_connect((struct env_qp){.sig_all = true});
 	if (_i)
@@ -382,13 +382,13 @@ int main(void)
 	tcase_add_loop_test(tc, write_each_length, 0, n);
 	tcase_add_loop_test(tc, read_each_length, 0, n);
 	tcase_add_test(tc, write_with_immediate);
-	tcase_add_test(tc, atomics);
-	tcase_add_test(tc, selective_signaling);
-	tcase_add_test(tc, inline_data);
+	tcase_add_test(tc, atomics_return_what_was_there);
+	tcase_add_test(tc, unsignaled_requests_complete_silently);
+	tcase_add_test(tc, inline_data_is_taken_when_posted);
 	tcase_add_test(tc, many_at_once);
-	tcase_add_test(tc, acknowledges_coalesce);
+	tcase_add_test(tc, a_burst_costs_few_acknowledges);
 	tcase_add_test(tc, message_sequence_number);
-	tcase_add_loop_test(tc, communication_established, 0, 2);
+	tcase_add_loop_test(tc, the_first_packet_says_that_the_peer_is_there, 0, 2);
 	tcase_add_test(tc, migration_state_is_on_the_wire);
 	suite_add_tcase(s, tc);
 	return check_main(s);

@@ -35,7 +35,7 @@ START_TEST(timer_of_each_code)
 END_TEST
 
 /* 7 is for ever: more than any retry count */
-START_TEST(for_ever)
+START_TEST(seven_rnr_retries_are_for_ever)
 {
 	env_connect((struct env_qp){.sig_all = true, .min_rnr_timer = 1});
 	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 10});
@@ -54,7 +54,7 @@ START_TEST(for_ever)
 END_TEST
 
 /* rnr_retry 2: three tries, then the request fails and the rest is flushed. */
-START_TEST(retries_exceeded)
+START_TEST(rnr_retries_come_to_an_end)
 {
 	env_connect((struct env_qp){.rnr_retry = 2});
 	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 10});
@@ -70,7 +70,7 @@ START_TEST(retries_exceeded)
 }
 END_TEST
 
-START_TEST(no_retry)
+START_TEST(without_rnr_retries_the_first_nak_ends_it)
 {
 	env_connect((struct env_qp){.no_rnr_retry = true});
 	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 10});
@@ -307,7 +307,7 @@ START_TEST(unreliable_messages_wait_here)
 END_TEST
 
 /* At the requester a fault is waited for, whatever the model, and uses up no retry */
-START_TEST(at_requester)
+START_TEST(a_fault_at_the_requester_uses_up_no_retry)
 {
 	static const enum odp_fault_model models[] = {ODP_FAULT_SYNC, ODP_FAULT_RNR,
 						      ODP_FAULT_DROP, ODP_FAULT_FLOOD};
@@ -408,9 +408,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_set_timeout(tc, 20);
 	tcase_add_loop_test(tc, timer_of_each_code, 0, 32);
-	tcase_add_test(tc, for_ever);
-	tcase_add_test(tc, retries_exceeded);
-	tcase_add_test(tc, no_retry);
+	tcase_add_test(tc, seven_rnr_retries_are_for_ever);
+	tcase_add_test(tc, rnr_retries_come_to_an_end);
+	tcase_add_test(tc, without_rnr_retries_the_first_nak_ends_it);
 	tcase_add_test(tc, write_with_immediate);
 	tcase_add_loop_test(tc, sync_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, rnr_at_responder, 0, OPS);
@@ -421,7 +421,7 @@ int main(void)
 	tcase_add_loop_test(tc, drop_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, damming_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, flood_at_responder, 0, OPS);
-	tcase_add_loop_test(tc, at_requester, 0, 4 * OPS);
+	tcase_add_loop_test(tc, a_fault_at_the_requester_uses_up_no_retry, 0, 4 * OPS);
 	tcase_add_test(tc, damming_at_requester);
 	tcase_add_loop_test(tc, read_faults_half_way, 0, 2);
 	tcase_add_loop_test(tc, nak_of_a_read_does_not_count_it, 0, 2);

@@ -121,7 +121,7 @@ START_TEST(requester_is_kept_patient)
 END_TEST
 
 /* Unreliable ones cannot be told; they wait where they are. */
-START_TEST(unreliable_waits)
+START_TEST(unreliable_requests_wait_where_they_are)
 {
 	slow_memory(&env.b, ODP_FAULT_SYNC);
 	env_connect((struct env_qp){.type = IBV_QPT_UC, .sig_all = true});
@@ -205,7 +205,7 @@ int main(void)
 	tcase_set_timeout(tc, 20);
 	tcase_add_loop_test(tc, responder_goes_on_when_told, 0, OPS);
 	tcase_add_loop_test(tc, requester_is_kept_patient, 0, 2 * OPS);
-	tcase_add_test(tc, unreliable_waits);
+	tcase_add_test(tc, unreliable_requests_wait_where_they_are);
 	tcase_add_loop_test(tc, requester_waits_until_told, 0, 2 * OPS);
 	tcase_add_test(tc, damming_ends_with_the_fault);
 	tcase_add_loop_test(tc, told_too_early, 0, 2 * OPS);

@@ -17,7 +17,7 @@ static struct lab l;
 
 /* --- what it does ----------------------------------------------------------------- */
 
-START_TEST(for_reading)
+START_TEST(prefetch_is_for_reading)
 {
 	char *p = lab_map(4), *q = lab_map(4);
 	struct ibv_mr *mr, *sink;
@@ -41,7 +41,7 @@ START_TEST(for_reading)
 }
 END_TEST
 
-START_TEST(for_writing)
+START_TEST(prefetch_for_writing_is_for_both)
 {
 	char *p = lab_map(4), *q = lab_map(4);
 	struct ibv_mr *mr, *source;
@@ -62,7 +62,7 @@ START_TEST(for_writing)
 END_TEST
 
 /* What the CPU has touched, and nothing else */
-START_TEST(without_faulting)
+START_TEST(prefetch_without_faults_takes_what_is_there)
 {
 	char *p = lab_map(8);
 	struct ibv_mr *mr;
@@ -84,7 +84,7 @@ START_TEST(without_faulting)
 }
 END_TEST
 
-START_TEST(soon)
+START_TEST(prefetch_without_a_flush_happens_soon)
 {
 	const size_t pages = 4096;
 	char *p = lab_map(pages);
@@ -121,7 +121,7 @@ START_TEST(soon_and_gone)
 }
 END_TEST
 
-START_TEST(many_ranges)
+START_TEST(many_ranges_are_one_call)
 {
 	enum { N = 200 };
 	struct ibv_sge sge[N];
@@ -154,7 +154,7 @@ START_TEST(many_ranges)
 }
 END_TEST
 
-START_TEST(implicit_mr)
+START_TEST(an_implicit_mr_takes_advice)
 {
 	char *p = lab_map(4);
 	struct ibv_mr *mr;
@@ -172,7 +172,7 @@ START_TEST(implicit_mr)
 }
 END_TEST
 
-START_TEST(hugetlb_mr)
+START_TEST(huge_pages_take_advice)
 {
 	const size_t huge = 2u << 20;
 	char *p = mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE,
@@ -243,7 +243,7 @@ START_TEST(window_over_odp)
 }
 END_TEST
 
-START_TEST(mixed_elements)
+START_TEST(elements_of_several_mrs_take_advice)
 {
 	char *p = lab_map(3), *q = lab_map(3);
 	struct ibv_mr *odp, *pinned, *to;
@@ -286,7 +286,7 @@ END_TEST
 
 static const uint32_t both[] = {FLUSH, 0};
 
-START_TEST(bad_arguments)
+START_TEST(bad_arguments_are_refused)
 {
 	uint32_t flush = both[_i];
 	struct ibv_pd no_pd;
@@ -316,7 +316,7 @@ START_TEST(bad_arguments)
 }
 END_TEST
 
-START_TEST(bad_keys)
+START_TEST(bad_keys_are_refused)
 {
 	uint32_t flush = both[_i];
 	char *p = lab_map(1);
@@ -352,7 +352,7 @@ START_TEST(bad_keys)
 }
 END_TEST
 
-START_TEST(bad_ranges)
+START_TEST(bad_ranges_are_refused)
 {
 	uint32_t flush = both[_i];
 	char *p = lab_map(4);
@@ -393,21 +393,21 @@ int main(void)
 	TCase *tc = tcase_create("effect"), *errors = tcase_create("errors");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, for_reading);
-	tcase_add_test(tc, for_writing);
-	tcase_add_test(tc, without_faulting);
-	tcase_add_test(tc, soon);
+	tcase_add_test(tc, prefetch_is_for_reading);
+	tcase_add_test(tc, prefetch_for_writing_is_for_both);
+	tcase_add_test(tc, prefetch_without_faults_takes_what_is_there);
+	tcase_add_test(tc, prefetch_without_a_flush_happens_soon);
 	tcase_add_test(tc, soon_and_gone);
-	tcase_add_test(tc, many_ranges);
-	tcase_add_test(tc, implicit_mr);
-	tcase_add_test(tc, hugetlb_mr);
+	tcase_add_test(tc, many_ranges_are_one_call);
+	tcase_add_test(tc, an_implicit_mr_takes_advice);
+	tcase_add_test(tc, huge_pages_take_advice);
 	tcase_add_test(tc, window_over_odp);
-	tcase_add_test(tc, mixed_elements);
+	tcase_add_test(tc, elements_of_several_mrs_take_advice);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(errors, 60);
-	tcase_add_loop_test(errors, bad_arguments, 0, 2);
-	tcase_add_loop_test(errors, bad_keys, 0, 2);
-	tcase_add_loop_test(errors, bad_ranges, 0, 2);
+	tcase_add_loop_test(errors, bad_arguments_are_refused, 0, 2);
+	tcase_add_loop_test(errors, bad_keys_are_refused, 0, 2);
+	tcase_add_loop_test(errors, bad_ranges_are_refused, 0, 2);
 	suite_add_tcase(s, errors);
 	return lab_main(s);
 }

@@ -175,7 +175,7 @@ START_TEST(the_flow_label_is_in_the_grh)
 END_TEST
 
 /* Each member gets a copy, who left gets none. (lo has no route for IPv6 groups.) */
-START_TEST(multicast)
+START_TEST(each_member_of_a_group_gets_a_copy)
 {
 	char *mem = lab_map(1);
 	struct ibv_qp *from, *to[3];
@@ -268,7 +268,7 @@ START_TEST(lost_while_its_page_is_missing)
 }
 END_TEST
 
-START_TEST(wrong_qkey)
+START_TEST(a_wrong_qkey_is_not_delivered)
 {
 	char *mem = lab_map(1);
 	struct ibv_port_attr before, after;
@@ -441,10 +441,10 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, answer_to_where_it_came_from);
 	tcase_add_test(tc, the_flow_label_is_in_the_grh);
-	tcase_add_test(tc, multicast);
+	tcase_add_test(tc, each_member_of_a_group_gets_a_copy);
 	tcase_add_loop_test(tc, lost_while_its_page_is_missing, URXE_FAULT_SYNC,
 			    URXE_FAULT_FLOOD + 1);
-	tcase_add_test(tc, wrong_qkey);
+	tcase_add_test(tc, a_wrong_qkey_is_not_delivered);
 	tcase_add_test(tc, all_send_ops);
 	suite_add_tcase(s, tc);
 	return lab_main(s);

@@ -96,7 +96,7 @@ static struct ibv_mr *reg(void *addr, size_t len, uint64_t access)
 	(IBV_EXP_ACCESS_LOCAL_WRITE | IBV_EXP_ACCESS_REMOTE_WRITE |                      \
 	 IBV_EXP_ACCESS_REMOTE_READ | IBV_EXP_ACCESS_ON_DEMAND)
 
-START_TEST(capabilities)
+START_TEST(the_capabilities_are_told)
 {
 	struct ibv_exp_device_attr attr;
 	struct ibv_device_attr plain;
@@ -142,7 +142,7 @@ START_TEST(capabilities)
 }
 END_TEST
 
-START_TEST(explicit_mr)
+START_TEST(an_explicit_mr_is_prefetched)
 {
 	char *p = lab_map(8);
 	struct ibv_mr *mr;
@@ -170,7 +170,7 @@ START_TEST(explicit_mr)
 }
 END_TEST
 
-START_TEST(implicit_mr)
+START_TEST(an_implicit_mr_is_prefetched)
 {
 	char *p = lab_map(4);
 	struct ibv_mr *mr;
@@ -211,7 +211,7 @@ START_TEST(pinned_and_mixed_flags)
 }
 END_TEST
 
-START_TEST(prefetch_errors)
+START_TEST(wrong_prefetches_are_refused)
 {
 	struct ibv_exp_prefetch_attr attr = {0};
 	char *p = lab_map(8);
@@ -248,7 +248,7 @@ START_TEST(prefetch_errors)
 }
 END_TEST
 
-START_TEST(registration_errors)
+START_TEST(wrong_registrations_are_refused)
 {
 	struct ibv_exp_reg_mr_in in = {.length = LAB_PAGE};
 	char *p = lab_map(1);
@@ -290,7 +290,7 @@ START_TEST(registration_errors)
 }
 END_TEST
 
-START_TEST(foreign_device)
+START_TEST(a_foreign_device_is_refused)
 {
 	struct ibv_context foreign = {.cmd_fd = 0};
 	struct ibv_pd pd = {.context = &foreign};
@@ -315,13 +315,13 @@ int main(void)
 	TCase *tc = tcase_create("all");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, capabilities);
-	tcase_add_test(tc, explicit_mr);
-	tcase_add_test(tc, implicit_mr);
+	tcase_add_test(tc, the_capabilities_are_told);
+	tcase_add_test(tc, an_explicit_mr_is_prefetched);
+	tcase_add_test(tc, an_implicit_mr_is_prefetched);
 	tcase_add_test(tc, pinned_and_mixed_flags);
-	tcase_add_test(tc, prefetch_errors);
-	tcase_add_test(tc, registration_errors);
-	tcase_add_test(tc, foreign_device);
+	tcase_add_test(tc, wrong_prefetches_are_refused);
+	tcase_add_test(tc, wrong_registrations_are_refused);
+	tcase_add_test(tc, a_foreign_device_is_refused);
 	suite_add_tcase(s, tc);
 	return lab_main(s);
 }

@@ -274,7 +274,7 @@ START_TEST(a_qp_enters_err_before_a_post)
 }
 END_TEST
 
-START_TEST(events_come)
+START_TEST(an_injected_event_comes)
 {
 	static const struct {
 		const char *rule;
@@ -362,7 +362,7 @@ int main(void)
 	tcase_add_test(tc, faults_are_slow_or_fail);
 	tcase_add_test(tc, a_completion_fails_and_its_qp_with_it);
 	tcase_add_test(tc, a_qp_enters_err_before_a_post);
-	tcase_add_test(tc, events_come);
+	tcase_add_test(tc, an_injected_event_comes);
 	tcase_add_test(tc, a_fork_between_posts_changes_nothing);
 	tcase_add_test(tc, packets_need_a_way_where_somebody_asks);
 	return lab_main(s);

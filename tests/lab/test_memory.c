@@ -194,7 +194,7 @@ static void traffic(char *p, uint32_t len, unsigned int seed)
 	ck_assert_uint_eq(*(uint64_t *)buf, old);
 }
 
-START_TEST(traffic_over)
+START_TEST(traffic_goes_on_over_changes_of_memory)
 {
 	struct region r;
 	uint64_t first;
@@ -495,7 +495,7 @@ START_TEST(replaced_part_moves_with_the_rest)
 END_TEST
 
 /* And back again: what was gone or protected is there */
-START_TEST(comes_back)
+START_TEST(memory_that_comes_back_is_used_again)
 {
 	struct region r;
 
@@ -669,7 +669,7 @@ START_TEST(mapped_after_registration)
 }
 END_TEST
 
-START_TEST(growing_file)
+START_TEST(a_file_may_grow_later)
 {
 	struct region r;
 
@@ -750,10 +750,10 @@ int main(void)
 	TCase *tc = tcase_create("kinds"), *change = tcase_create("changes");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, traffic_over, 0, KINDS);
+	tcase_add_loop_test(tc, traffic_goes_on_over_changes_of_memory, 0, KINDS);
 	tcase_add_test(tc, traffic_over_the_stack);
 	tcase_add_test(tc, mapped_after_registration);
-	tcase_add_loop_test(tc, growing_file, 3, 5);
+	tcase_add_loop_test(tc, a_file_may_grow_later, 3, 5);
 	tcase_add_test(tc, implicit_mr_and_mremap);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(change, 120);
@@ -763,7 +763,7 @@ int main(void)
 	tcase_add_test(change, replaced_part_moves_with_the_rest);
 	tcase_add_test(change, sysv_shared_memory);
 	tcase_add_loop_test(change, truncate_by_path, 3, 5);
-	tcase_add_loop_test(change, comes_back, 0, REMAPPABLE);
+	tcase_add_loop_test(change, memory_that_comes_back_is_used_again, 0, REMAPPABLE);
 	tcase_add_loop_test(change, behind_the_back, 0, REMAPPABLE);
 	tcase_add_loop_test(change, moved_behind_the_back, 0, REMAPPABLE);
 	tcase_add_test(change, fork_and_copy_on_write);

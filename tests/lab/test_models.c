@@ -146,7 +146,7 @@ START_TEST(sync_is_silent)
 }
 END_TEST
 
-START_TEST(rnr_naks)
+START_TEST(rnr_is_answered_by_naks)
 {
 	begin(URXE_FAULT_RNR, 20 * MS);
 	ck_assert_int_eq(ops[_i].run(), IBV_WC_SUCCESS);
@@ -167,7 +167,7 @@ START_TEST(drop_is_retried)
 }
 END_TEST
 
-START_TEST(flood_floods)
+START_TEST(flood_sends_over_and_over)
 {
 	begin(URXE_FAULT_FLOOD, 20 * MS);
 	ck_assert_int_eq(ops[_i].run(), IBV_WC_SUCCESS);
@@ -248,7 +248,7 @@ START_TEST(no_retry_left)
 }
 END_TEST
 
-START_TEST(no_answer)
+START_TEST(drop_gives_no_answer)
 {
 	begin(URXE_FAULT_DROP, 5000 * MS);
 	l.retry_cnt = 1;
@@ -275,7 +275,7 @@ static enum ibv_wc_status send_to_nobody(void)
 	return lab_wait(&l).status;
 }
 
-START_TEST(no_receive)
+START_TEST(a_missing_receive_request_is_no_fault)
 {
 	begin(URXE_FAULT_SYNC, 0);
 	l.rnr_retry = 1;
@@ -290,7 +290,7 @@ END_TEST
  * From outside: a model and a latency for all, for a device, for MRs by name. Each is told
  * apart by what it does to the wire, or by its time.
  */
-START_TEST(by_option)
+START_TEST(models_are_set_from_outside)
 {
 	uint64_t rnr, retries;
 	double start;
@@ -367,17 +367,17 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, all_of_them, 0, 5 * OPS);
 	tcase_add_loop_test(tc, sync_is_silent, 0, OPS);
-	tcase_add_loop_test(tc, rnr_naks, 0, RESPONDS);
+	tcase_add_loop_test(tc, rnr_is_answered_by_naks, 0, RESPONDS);
 	tcase_add_loop_test(tc, drop_is_retried, 0, RESPONDS);
-	tcase_add_loop_test(tc, flood_floods, 0, RESPONDS);
+	tcase_add_loop_test(tc, flood_sends_over_and_over, 0, RESPONDS);
 	tcase_add_test(tc, damming_loses_what_follows);
-	tcase_add_test(tc, by_option);
+	tcase_add_test(tc, models_are_set_from_outside);
 	tcase_add_loop_test(tc, start_by_option, 0, 4);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(errors, 60);
 	tcase_add_loop_test(errors, no_retry_left, 0, 2);
-	tcase_add_loop_test(errors, no_answer, 0, 2);
-	tcase_add_test(errors, no_receive);
+	tcase_add_loop_test(errors, drop_gives_no_answer, 0, 2);
+	tcase_add_test(errors, a_missing_receive_request_is_no_fault);
 	suite_add_tcase(s, errors);
 	return lab_main(s);
 }

@@ -115,7 +115,7 @@ START_TEST(sizes_of_the_structure)
 }
 END_TEST
 
-START_TEST(hw_counters)
+START_TEST(counters_of_the_device_are_there)
 {
 	uint64_t v = UINT64_MAX, w;
 	char *p = lab_map(2);
@@ -133,7 +133,7 @@ START_TEST(hw_counters)
 }
 END_TEST
 
-START_TEST(page_map)
+START_TEST(the_page_map_shows_each_page)
 {
 	const size_t pages = 10000; /* more than are looked at in one go */
 	uint8_t map[1250 + 1];
@@ -217,7 +217,7 @@ START_TEST(page_map_of_others)
 }
 END_TEST
 
-START_TEST(names)
+START_TEST(regions_have_names)
 {
 	char name[33] = "0123456789012345678901234567890x";
 	char *p = lab_map(1);
@@ -318,7 +318,7 @@ START_TEST(model_of_a_device)
 END_TEST
 
 /* Objects that are gone, or never were */
-START_TEST(bad_objects)
+START_TEST(objects_that_are_gone_are_refused)
 {
 	char *nowhere = lab_map(1), *p = lab_map(1);
 	struct ibv_mr *mr, copy;
@@ -350,7 +350,7 @@ START_TEST(bad_objects)
 END_TEST
 
 /* A context of another device: here of something that is no device at all */
-START_TEST(foreign_context)
+START_TEST(a_context_of_another_device_is_refused)
 {
 	struct ibv_context foreign = {.cmd_fd = 0};
 	struct ibv_mr mr = {.context = &foreign};
@@ -400,15 +400,15 @@ int main(void)
 	tcase_add_test(tc, counters_of_a_write);
 	tcase_add_test(tc, counters_of_a_device);
 	tcase_add_test(tc, sizes_of_the_structure);
-	tcase_add_test(tc, hw_counters);
-	tcase_add_test(tc, page_map);
+	tcase_add_test(tc, counters_of_the_device_are_there);
+	tcase_add_test(tc, the_page_map_shows_each_page);
 	tcase_add_test(tc, page_map_of_others);
-	tcase_add_test(tc, names);
+	tcase_add_test(tc, regions_have_names);
 	tcase_add_test(tc, script_by_name);
 	tcase_add_test(tc, model_of_an_mr);
 	tcase_add_test(tc, model_of_a_device);
-	tcase_add_test(tc, bad_objects);
-	tcase_add_test(tc, foreign_context);
+	tcase_add_test(tc, objects_that_are_gone_are_refused);
+	tcase_add_test(tc, a_context_of_another_device_is_refused);
 	tcase_add_test(tc, objects_of_the_parent);
 	suite_add_tcase(s, tc);
 	return lab_main(s);

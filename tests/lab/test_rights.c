@@ -128,7 +128,7 @@ START_TEST(zero_based_region)
 END_TEST
 
 /* Each right alone gives what it says, and nothing else; so does each of the queue pair. */
-START_TEST(each_right)
+START_TEST(each_right_gives_what_it_says)
 {
 	static const struct {
 		enum ibv_wr_opcode op;
@@ -182,7 +182,7 @@ END_TEST
 /* --- registered again ------------------------------------------------------------- */
 
 /* Each combination of what can change, on pinned and on-demand memory */
-START_TEST(registered_again)
+START_TEST(each_combination_may_be_registered_again)
 {
 	int flags = _i % 8, access = _i / 8 ? LAB_ODP : LAB_ACCESS;
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
@@ -604,8 +604,8 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, region_at_another_address, 0, 2);
 	tcase_add_loop_test(tc, zero_based_region, 0, 2);
-	tcase_add_test(tc, each_right);
-	tcase_add_loop_test(tc, registered_again, 0, 16);
+	tcase_add_test(tc, each_right_gives_what_it_says);
+	tcase_add_loop_test(tc, each_combination_may_be_registered_again, 0, 16);
 	tcase_add_test(tc, registered_again_in_vain);
 	tcase_add_loop_test(tc, window_of_type_1, 0, 2);
 	tcase_add_test(tc, window_of_type_2);

@@ -129,7 +129,7 @@ START_TEST(handler_after_the_device)
 }
 END_TEST
 
-START_TEST(own_stack)
+START_TEST(a_handler_may_have_a_stack_of_its_own)
 {
 	stack_t st = {.ss_size = 65536, .ss_sp = malloc(65536)};
 
@@ -141,7 +141,7 @@ START_TEST(own_stack)
 }
 END_TEST
 
-START_TEST(plain_handlers)
+START_TEST(plain_handlers_are_called)
 {
 	struct sigaction old;
 
@@ -158,7 +158,7 @@ START_TEST(plain_handlers)
 END_TEST
 
 /* SIGBUS: beyond the end of a file */
-START_TEST(bus_errors)
+START_TEST(bus_errors_reach_the_program)
 {
 	int fd = memfd_create("bus", MFD_CLOEXEC);
 	struct ibv_mr *file_mr;
@@ -182,7 +182,7 @@ START_TEST(bus_errors)
 END_TEST
 
 /* A thread that blocks all signals, as many programs have it */
-START_TEST(signals_blocked)
+START_TEST(a_thread_may_block_all_signals)
 {
 	sigset_t all;
 
@@ -206,7 +206,7 @@ static void *faulting_thread(void *arg)
 	return NULL;
 }
 
-START_TEST(many_threads)
+START_TEST(many_threads_may_fault_at_once)
 {
 	pthread_t t[4];
 
@@ -292,12 +292,12 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, handler_before_the_device);
 	tcase_add_test(tc, handler_after_the_device);
-	tcase_add_test(tc, own_stack);
+	tcase_add_test(tc, a_handler_may_have_a_stack_of_its_own);
 	if (DEFAULT_ACTION)
-		tcase_add_test(tc, plain_handlers);
-	tcase_add_test(tc, bus_errors);
-	tcase_add_test(tc, signals_blocked);
-	tcase_add_test(tc, many_threads);
+		tcase_add_test(tc, plain_handlers_are_called);
+	tcase_add_test(tc, bus_errors_reach_the_program);
+	tcase_add_test(tc, a_thread_may_block_all_signals);
+	tcase_add_test(tc, many_threads_may_fault_at_once);
 	tcase_add_test(tc, fork_while_others_install);
 	if (DEFAULT_ACTION)
 		tcase_add_test_raise_signal(tc, own_fault_kills, SIGSEGV);

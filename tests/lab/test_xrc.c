@@ -171,7 +171,7 @@ static void expect_sent(struct xrc *x, uint64_t id, enum ibv_wc_opcode op, bool 
 	ck_assert(sent);
 }
 
-START_TEST(each_operation)
+START_TEST(each_operation_goes_by_xrc)
 {
 	struct xrc x = {0};
 	char *there;
@@ -228,7 +228,7 @@ START_TEST(each_operation)
 END_TEST
 
 /* ibv_post_send(): what ibv_qp_ex does not have here, too */
-START_TEST(local_operations)
+START_TEST(local_operations_go_by_xrc)
 {
 	struct xrc x = {0};
 	struct ibv_send_wr *bad, bind = {.wr_id = 1,
@@ -403,8 +403,8 @@ int main(void)
 	TCase *tc = tcase_create("xrc");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, each_operation);
-	tcase_add_test(tc, local_operations);
+	tcase_add_test(tc, each_operation_goes_by_xrc);
+	tcase_add_test(tc, local_operations_go_by_xrc);
 	tcase_add_test(tc, list_with_a_bad_request);
 	tcase_add_test(tc, all_or_nothing);
 	tcase_add_test(tc, domain_of_two_contexts);

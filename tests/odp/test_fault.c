@@ -38,7 +38,7 @@ START_TEST(cold_then_warm)
 }
 END_TEST
 
-START_TEST(bounds)
+START_TEST(an_access_stays_within_its_region)
 {
 	struct odp_mr_attr a = {.addr = SIM_BASE + 100,
 				.length = 1000,
@@ -74,7 +74,7 @@ START_TEST(bounds)
 }
 END_TEST
 
-START_TEST(attributes)
+START_TEST(attributes_of_a_region_are_checked)
 {
 	static const struct {
 		struct odp_mr_attr attr;
@@ -146,7 +146,7 @@ START_TEST(atomics_fault_writable)
 }
 END_TEST
 
-START_TEST(failures)
+START_TEST(failures_are_counted_and_told)
 {
 	struct odp_access acc;
 	struct odp_counters c;
@@ -482,7 +482,7 @@ START_TEST(invalidation_voids_pending)
 }
 END_TEST
 
-START_TEST(deferred_failure)
+START_TEST(a_deferred_fault_may_fail)
 {
 	struct odp_access acc;
 
@@ -572,7 +572,7 @@ START_TEST(many_wait_at_once)
 END_TEST
 
 /* Each request in vain costs 10 us of all faults' time, up to 1000 times the latency. */
-START_TEST(flood_delays)
+START_TEST(each_request_in_vain_delays_the_others)
 {
 	const uint64_t us = 1000;
 	struct odp_access acc;
@@ -674,10 +674,10 @@ int main(void)
 	TCase *tc = tcase(s, "counting");
 
 	tcase_add_test(tc, cold_then_warm);
-	tcase_add_test(tc, bounds);
-	tcase_add_test(tc, attributes);
+	tcase_add_test(tc, an_access_stays_within_its_region);
+	tcase_add_test(tc, attributes_of_a_region_are_checked);
 	tcase_add_test(tc, atomics_fault_writable);
-	tcase_add_test(tc, failures);
+	tcase_add_test(tc, failures_are_counted_and_told);
 	tcase_add_test(tc, fault_in_is_no_access);
 	tc = tcase(s, "invalidation");
 	tcase_add_test(tc, invalidate_counts_events_and_pages);
@@ -697,8 +697,8 @@ int main(void)
 	tcase_add_test(tc, invalidation_voids_pending);
 	tcase_add_test(tc, waiting_ends_in_progress);
 	tcase_add_test(tc, many_wait_at_once);
-	tcase_add_test(tc, flood_delays);
-	tcase_add_test(tc, deferred_failure);
+	tcase_add_test(tc, each_request_in_vain_delays_the_others);
+	tcase_add_test(tc, a_deferred_fault_may_fail);
 	tcase_add_test(tc, fault_queue_is_bounded);
 	tcase_add_test(tc, third_access_faults);
 	tcase_add_test(tc, script_of_models_and_errors);

@@ -398,7 +398,7 @@ START_TEST(mask_of_an_adopted_handler)
 }
 END_TEST
 
-START_TEST(resethand_once)
+START_TEST(a_handler_that_resets_is_called_once)
 {
 	struct sigaction old;
 
@@ -569,7 +569,7 @@ int main(void)
 	tcase_add_test(tc, old_action_is_the_applications);
 	tcase_add_test(tc, others_are_adopted);
 	tcase_add_test(tc, mask_of_an_adopted_handler);
-	tcase_add_test(tc, resethand_once);
+	tcase_add_test(tc, a_handler_that_resets_is_called_once);
 	tcase_add_test(tc, mask_of_the_handler);
 	tcase_add_test(tc, handler_may_return);
 	tcase_add_test(tc, sent_and_ignored);

@@ -259,7 +259,7 @@ static void discard(int world, int advice, bool shared)
 	end(mr);
 }
 
-START_TEST(madvise_dontneed)
+START_TEST(madvise_dontneed_invalidates)
 {
 	discard(_i, MADV_DONTNEED, false);
 }
@@ -271,20 +271,20 @@ START_TEST(madvise_dontneed_shared)
 }
 END_TEST
 
-START_TEST(madvise_free)
+START_TEST(madvise_free_invalidates)
 {
 	discard(_i, MADV_FREE, false);
 }
 END_TEST
 
-START_TEST(madvise_remove)
+START_TEST(madvise_remove_invalidates)
 {
 	discard(_i, MADV_REMOVE, true);
 }
 END_TEST
 
 /* No event: found out by the guard, in both worlds */
-START_TEST(mprotect_unseen)
+START_TEST(mprotect_that_nobody_tells_is_found_out)
 {
 	uint8_t *p = util_map(4 * PAGE);
 	struct odp_mr *mr;
@@ -307,7 +307,7 @@ START_TEST(mprotect_unseen)
 END_TEST
 
 /* Interposition tells: there and back without an access is seen, too. */
-START_TEST(mprotect_told)
+START_TEST(mprotect_that_is_told_is_seen)
 {
 	uint8_t *p = util_map(4 * PAGE);
 	struct odp_mr *mr;
@@ -325,7 +325,7 @@ START_TEST(mprotect_told)
 }
 END_TEST
 
-START_TEST(truncation)
+START_TEST(a_truncated_file_is_invalidated)
 {
 	uint8_t *p;
 	struct odp_mr *mr;
@@ -352,7 +352,7 @@ START_TEST(truncation)
 END_TEST
 
 /* A hole is no event, and no fault either: the CPU's page table does it. */
-START_TEST(hole_punched)
+START_TEST(a_punched_hole_is_found_out)
 {
 	uint8_t *p;
 	struct odp_mr *mr;
@@ -504,7 +504,7 @@ START_TEST(mapped_after_registration)
 END_TEST
 
 /* The change that interposition announced fails: the mapping is watched as before. */
-START_TEST(change_fails)
+START_TEST(a_change_that_fails_changes_nothing)
 {
 	uint8_t *p = util_map(4 * PAGE);
 	struct odp_mr *mr;
@@ -652,21 +652,21 @@ int main(void)
 	tcase_add_loop_test(tc, map_fixed_over_it, 0, WORLDS);
 	tcase_add_loop_test(tc, mremap_moves_it, 0, WORLDS);
 	tcase_add_loop_test(tc, mremap_shrinks_and_grows_it, 0, WORLDS);
-	tcase_add_loop_test(tc, madvise_dontneed, 0, WORLDS);
+	tcase_add_loop_test(tc, madvise_dontneed_invalidates, 0, WORLDS);
 	tcase_add_loop_test(tc, madvise_dontneed_shared, 0, WORLDS);
-	tcase_add_loop_test(tc, madvise_free, 0, WORLDS);
+	tcase_add_loop_test(tc, madvise_free_invalidates, 0, WORLDS);
 	tcase_add_loop_test(tc, watched_areas_follow_the_mappings, 0, WORLDS);
 	if (!check_emulated("MADV_REMOVE"))
-		tcase_add_loop_test(tc, madvise_remove, 0, WORLDS);
-	tcase_add_loop_test(tc, mprotect_unseen, 0, WORLDS);
-	tcase_add_loop_test(tc, mprotect_told, 0, WORLDS);
-	tcase_add_loop_test(tc, truncation, 0, WORLDS);
-	tcase_add_loop_test(tc, hole_punched, 0, WORLDS);
+		tcase_add_loop_test(tc, madvise_remove_invalidates, 0, WORLDS);
+	tcase_add_loop_test(tc, mprotect_that_nobody_tells_is_found_out, 0, WORLDS);
+	tcase_add_loop_test(tc, mprotect_that_is_told_is_seen, 0, WORLDS);
+	tcase_add_loop_test(tc, a_truncated_file_is_invalidated, 0, WORLDS);
+	tcase_add_loop_test(tc, a_punched_hole_is_found_out, 0, WORLDS);
 	tcase_add_loop_test(tc, fork_shares_for_copy, 0, WORLDS);
 	tcase_add_loop_test(tc, domain_of_the_child, 0, WORLDS);
 	tcase_add_loop_test(tc, implicit_sees_all, 0, WORLDS);
 	tcase_add_loop_test(tc, mapped_after_registration, 0, WORLDS);
-	tcase_add_loop_test(tc, change_fails, 0, WORLDS);
+	tcase_add_loop_test(tc, a_change_that_fails_changes_nothing, 0, WORLDS);
 	tcase_add_loop_test(tc, change_in_a_child, 0, WORLDS);
 	tcase_add_loop_test(tc, change_of_what_is_not_watched, 0, WORLDS);
 	tcase_add_loop_test(tc, mappings_are_given_back, 0, WORLDS);

@@ -46,13 +46,13 @@ static void both_ways(uint8_t *p, size_t len)
 	odp_mr_put(mr);
 }
 
-START_TEST(anonymous)
+START_TEST(anonymous_memory_is_paged)
 {
 	both_ways(util_map(8 * PAGE), 8 * PAGE);
 }
 END_TEST
 
-START_TEST(shared)
+START_TEST(shared_memory_is_paged)
 {
 	uint8_t *p = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -72,7 +72,7 @@ static int temporary_file(size_t len)
 	return fd;
 }
 
-START_TEST(file_shared)
+START_TEST(a_shared_file_is_paged)
 {
 	int fd = temporary_file(8 * PAGE);
 	uint8_t b, *p = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -83,7 +83,7 @@ START_TEST(file_shared)
 }
 END_TEST
 
-START_TEST(file_private)
+START_TEST(a_private_file_is_paged)
 {
 	int fd = temporary_file(8 * PAGE);
 	uint8_t b, *p = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
@@ -95,7 +95,7 @@ START_TEST(file_private)
 END_TEST
 
 /* An MR over more than the file has; it grows later. */
-START_TEST(growing_file)
+START_TEST(a_region_may_be_more_than_its_file)
 {
 	int fd = temporary_file(PAGE);
 	uint8_t *p = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -144,7 +144,7 @@ START_TEST(read_only_data)
 }
 END_TEST
 
-START_TEST(forbidden)
+START_TEST(forbidden_memory_is_refused)
 {
 	uint8_t *p = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct odp_mr *mr = util_mr(dom, p, 2 * PAGE, true), *kernel, *null;
@@ -167,7 +167,7 @@ START_TEST(forbidden)
 }
 END_TEST
 
-START_TEST(pinned)
+START_TEST(pinned_memory_takes_no_faults)
 {
 	uint8_t *p = util_map(4 * PAGE);
 	struct odp_mr_attr a = {
@@ -199,7 +199,7 @@ START_TEST(pinned)
 END_TEST
 
 /* Ten thousand small MRs cost little, pinned or on demand, with what the recorder shows of each. */
-START_TEST(many_small)
+START_TEST(ten_thousand_regions_cost_little)
 {
 	enum { N = 10000 };
 	static struct odp_mr *mr[2 * N];
@@ -233,7 +233,7 @@ START_TEST(many_small)
 }
 END_TEST
 
-START_TEST(huge_pages)
+START_TEST(huge_pages_are_paged)
 {
 	size_t huge = 2 << 20;
 	uint8_t *p = mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE,
@@ -277,18 +277,18 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, begin, end);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, anonymous);
-	tcase_add_test(tc, shared);
-	tcase_add_test(tc, file_shared);
-	tcase_add_test(tc, file_private);
-	tcase_add_test(tc, growing_file);
+	tcase_add_test(tc, anonymous_memory_is_paged);
+	tcase_add_test(tc, shared_memory_is_paged);
+	tcase_add_test(tc, a_shared_file_is_paged);
+	tcase_add_test(tc, a_private_file_is_paged);
+	tcase_add_test(tc, a_region_may_be_more_than_its_file);
 	tcase_add_test(tc, stack_and_heap);
 	tcase_add_test(tc, transparent_huge_pages);
 	tcase_add_test(tc, read_only_data);
-	tcase_add_test(tc, forbidden);
-	tcase_add_test(tc, pinned);
-	tcase_add_test(tc, many_small);
-	tcase_add_test(tc, huge_pages);
+	tcase_add_test(tc, forbidden_memory_is_refused);
+	tcase_add_test(tc, pinned_memory_takes_no_faults);
+	tcase_add_test(tc, ten_thousand_regions_cost_little);
+	tcase_add_test(tc, huge_pages_are_paged);
 	suite_add_tcase(s, tc);
 	return util_run(s);
 }

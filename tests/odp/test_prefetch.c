@@ -33,7 +33,7 @@ static unsigned int pages_with(struct odp_mr *mr, uint8_t bits)
 	return n;
 }
 
-START_TEST(removes_faults)
+START_TEST(prefetch_removes_faults)
 {
 	struct odp_mr *mr = util_mr(dom, mem, PAGES * PAGE, true);
 	struct odp_counters c;
@@ -62,7 +62,7 @@ START_TEST(removes_faults)
 }
 END_TEST
 
-START_TEST(reads_only)
+START_TEST(prefetch_for_reading_is_for_reading_only)
 {
 	struct odp_mr *mr = util_mr(dom, mem, PAGES * PAGE, true);
 
@@ -103,7 +103,7 @@ START_TEST(no_fault_takes_what_is_there)
 }
 END_TEST
 
-START_TEST(errors)
+START_TEST(wrong_prefetches_are_refused)
 {
 	struct odp_mr *mr = util_mr(dom, mem, 8 * PAGE, false);
 	uintptr_t at = (uintptr_t)mem;
@@ -202,10 +202,10 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, begin, end);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, removes_faults);
-	tcase_add_test(tc, reads_only);
+	tcase_add_test(tc, prefetch_removes_faults);
+	tcase_add_test(tc, prefetch_for_reading_is_for_reading_only);
 	tcase_add_test(tc, no_fault_takes_what_is_there);
-	tcase_add_test(tc, errors);
+	tcase_add_test(tc, wrong_prefetches_are_refused);
 	tcase_add_test(tc, worker_does_it);
 	tcase_add_loop_test(tc, worker_outlives_the_mr, 0, 2);
 	tcase_add_test(tc, large_and_sparse);

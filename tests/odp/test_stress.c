@@ -263,19 +263,19 @@ static void run(struct odp_config cfg, bool both)
 	odp_domain_destroy(dom);
 }
 
-START_TEST(by_userfaultfd)
+START_TEST(changes_are_seen_by_userfaultfd)
 {
 	run((struct odp_config){.uffd = true}, false);
 }
 END_TEST
 
-START_TEST(by_both)
+START_TEST(changes_are_seen_by_both)
 {
 	run((struct odp_config){.uffd = true}, true);
 }
 END_TEST
 
-START_TEST(by_interposition)
+START_TEST(changes_are_seen_by_interposition)
 {
 	run((struct odp_config){0}, false);
 }
@@ -293,9 +293,9 @@ int main(void)
 	TCase *tc = tcase_create("stress");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, by_userfaultfd);
-	tcase_add_test(tc, by_both);
-	tcase_add_test(tc, by_interposition);
+	tcase_add_test(tc, changes_are_seen_by_userfaultfd);
+	tcase_add_test(tc, changes_are_seen_by_both);
+	tcase_add_test(tc, changes_are_seen_by_interposition);
 	tcase_add_test(tc, with_a_bound);
 	suite_add_tcase(s, tc);
 	return util_run(s);

@@ -141,7 +141,7 @@ START_TEST(snapshot_takes_what_is_there)
 }
 END_TEST
 
-START_TEST(hugetlb_pages)
+START_TEST(huge_pages_have_entries_of_their_size)
 {
 	struct odp_mr_attr a = {.addr = SIM_BASE + 5 * PAGE,
 				.length = 600 * PAGE,
@@ -269,7 +269,7 @@ int main(void)
 	tcase_add_loop_test(tc, access_larger_than_the_bound, 0, 2);
 	tcase_add_test(tc, bound_has_a_bound);
 	tcase_add_test(tc, snapshot_takes_what_is_there);
-	tcase_add_test(tc, hugetlb_pages);
+	tcase_add_test(tc, huge_pages_have_entries_of_their_size);
 	tcase_add_test(tc, implicit_is_everywhere);
 	tcase_add_test(tc, report_keeps_the_last);
 	tcase_add_test(tc, watched_until_the_end);

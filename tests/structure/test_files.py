@@ -20,6 +20,10 @@ BEGINNING = re.compile(r'(?:#!.*\n)?/\*')
 OTHER_IDIOM = re.compile(r'^\s+(?:int|long|ssize_t) (?:[^;(]*[ ,*])?rc\s*[=,;]', re.M)
 
 
+# A name that says what happens has three words at least.
+TEST_NAME = re.compile(r'^START_TEST\((\w+)\)', re.M)
+
+
 def long_functions(lines, screen):
     """(line, length) of each function that does not fit on a screen"""
     start = None
@@ -45,6 +49,9 @@ def check(root):
             bad.append(f'{path} does not begin with what it is for')
         for number, length in long_functions(lines, SCREEN if rooms.room_of(path, rooms.ROOMS) else 2 * SCREEN):
             bad.append(f'{path}:{number} begins a function of {length} lines')
+        for name in TEST_NAME.findall(text):
+            if name.count('_') < 2:
+                bad.append(f'{path} has the test {name}: what happens in it?')
         if OTHER_IDIOM.search(text):
             bad.append(f'{path} calls what a function returns rc, not ret')
     return bad
@@ -76,6 +83,11 @@ class ASmallTree(SmallTree):
         self.assertEqual(self.check('net/a.c', '/* a.c */\nvoid f(void)\n{\n' + body + '}\n'), [])
         self.assertEqual(self.check('net/a.c', '/* a.c */\nvoid f(void)\n{\n' + body + '\tg();\n}\n'),
                          ['net/a.c:3 begins a function of 61 lines'])
+
+    def test_a_test_whose_name_is_no_sentence_is_found(self):
+        self.assertEqual(self.check('tests/a.c', '/* a.c */\nSTART_TEST(it_does_so)\n'), [])
+        self.assertEqual(self.check('tests/a.c', '/* a.c */\nSTART_TEST(garbage)\n'),
+                         ['tests/a.c has the test garbage: what happens in it?'])
 
     def test_another_name_for_what_functions_return_is_found(self):
         self.assertEqual(self.check('net/a.c', '/* a.c */\nint f(void)\n{\n\tint fd, rc = 0;\n}\n'),

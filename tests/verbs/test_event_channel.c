@@ -26,7 +26,7 @@ static bool readable(void)
 	return poll(&p, 1, 0) == 1;
 }
 
-START_TEST(comp_events)
+START_TEST(completion_events_are_read_in_order)
 {
 	struct ib_uverbs_comp_event_desc ev;
 	struct event_source a, b;
@@ -59,7 +59,7 @@ START_TEST(comp_events)
 }
 END_TEST
 
-START_TEST(async_events)
+START_TEST(async_events_are_read_in_order)
 {
 	struct ib_uverbs_async_event_desc ev;
 	struct event_source qp;
@@ -78,7 +78,7 @@ START_TEST(async_events)
 }
 END_TEST
 
-START_TEST(bad_reads)
+START_TEST(bad_reads_are_refused)
 {
 	struct ib_uverbs_comp_event_desc ev;
 	struct event_source a;
@@ -131,7 +131,7 @@ START_TEST(edge_triggered_epoll_sees_each)
 }
 END_TEST
 
-START_TEST(close_discards)
+START_TEST(closing_discards_what_is_left)
 {
 	struct event_source a;
 
@@ -168,7 +168,7 @@ START_TEST(close_leaves_an_epoll_set)
 }
 END_TEST
 
-START_TEST(dead_context)
+START_TEST(a_dead_context_ends_its_readers)
 {
 	struct ib_uverbs_async_event_desc ev;
 
@@ -194,7 +194,7 @@ START_TEST(raw_reads_do_not_hang_us)
 }
 END_TEST
 
-START_TEST(lookup)
+START_TEST(channels_are_found_by_descriptor)
 {
 	struct event_channel *found;
 	int plain = dup(0);
@@ -217,7 +217,7 @@ static void *poster(void *arg)
 	return NULL;
 }
 
-START_TEST(threads)
+START_TEST(threads_may_read_and_post_at_once)
 {
 	struct ib_uverbs_comp_event_desc ev;
 	struct event_source s[2];
@@ -326,15 +326,15 @@ END_TEST
 
 static void add_both(TCase *tc)
 {
-	tcase_add_test(tc, comp_events);
-	tcase_add_test(tc, async_events);
-	tcase_add_test(tc, bad_reads);
+	tcase_add_test(tc, completion_events_are_read_in_order);
+	tcase_add_test(tc, async_events_are_read_in_order);
+	tcase_add_test(tc, bad_reads_are_refused);
 	tcase_add_test(tc, edge_triggered_epoll_sees_each);
-	tcase_add_test(tc, close_discards);
+	tcase_add_test(tc, closing_discards_what_is_left);
 	tcase_add_test(tc, close_leaves_an_epoll_set);
-	tcase_add_test(tc, dead_context);
-	tcase_add_test(tc, lookup);
-	tcase_add_test(tc, threads);
+	tcase_add_test(tc, a_dead_context_ends_its_readers);
+	tcase_add_test(tc, channels_are_found_by_descriptor);
+	tcase_add_test(tc, threads_may_read_and_post_at_once);
 }
 
 static void add(TCase *tc)

@@ -48,7 +48,7 @@ static const char *const untouched[] = {
     "/proc/self/maps",
 };
 
-START_TEST(maps)
+START_TEST(paths_lead_into_the_tree)
 {
 	char buf[PATH_MAX];
 
@@ -72,7 +72,7 @@ START_TEST(leaves_others_alone)
 }
 END_TEST
 
-START_TEST(oddities)
+START_TEST(odd_paths_lead_where_they_should)
 {
 	char buf[PATH_MAX], path[PATH_MAX + 16];
 
@@ -91,7 +91,7 @@ START_TEST(oddities)
 }
 END_TEST
 
-START_TEST(nodes)
+START_TEST(device_nodes_are_known)
 {
 	static const struct {
 		const char *path;
@@ -122,11 +122,12 @@ END_TEST
 
 static void add(TCase *tc)
 {
-	tcase_add_loop_test(tc, maps, 0, sizeof(mapped) / sizeof(mapped[0]));
+	tcase_add_loop_test(tc, paths_lead_into_the_tree, 0,
+			    sizeof(mapped) / sizeof(mapped[0]));
 	tcase_add_loop_test(tc, leaves_others_alone, 0,
 			    sizeof(untouched) / sizeof(untouched[0]));
-	tcase_add_test(tc, oddities);
-	tcase_add_test(tc, nodes);
+	tcase_add_test(tc, odd_paths_lead_where_they_should);
+	tcase_add_test(tc, device_nodes_are_known);
 }
 
 int main(void)

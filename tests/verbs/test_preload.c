@@ -173,7 +173,7 @@ static const char *line_of(const char *path)
 }
 
 /* As seen from directories that are there on every machine */
-START_TEST(relative_paths)
+START_TEST(relative_paths_lead_into_the_tree)
 {
 	static const struct {
 		const char *dir, *rel;
@@ -226,7 +226,7 @@ START_TEST(relative_paths)
 END_TEST
 
 /* ... also for what has changed since the tree was written */
-START_TEST(relative_attributes)
+START_TEST(relative_attributes_are_made_anew)
 {
 	int node = open_node();
 
@@ -238,7 +238,7 @@ START_TEST(relative_attributes)
 }
 END_TEST
 
-START_TEST(attributes)
+START_TEST(attributes_are_made_anew)
 {
 	char text[64];
 	int fd, node;
@@ -320,7 +320,7 @@ START_TEST(through_a_socket)
 }
 END_TEST
 
-START_TEST(closing_all)
+START_TEST(closing_all_spares_the_library)
 {
 	int fd = open_node();
 
@@ -372,7 +372,7 @@ START_TEST(descriptors_of_the_library_are_its_own)
 }
 END_TEST
 
-START_TEST(children)
+START_TEST(children_have_devices_of_their_own)
 {
 	int fd = open_node(), status;
 	pid_t pid;
@@ -505,7 +505,7 @@ START_TEST(helper_has_a_short_time_slice)
 }
 END_TEST
 
-START_TEST(netlink)
+START_TEST(netlink_sees_no_devices)
 {
 	int fd;
 
@@ -532,7 +532,7 @@ static void on_segv(int sig, siginfo_t *si, void *uc)
 }
 
 /* The program's handlers work as if the guard were not there. */
-START_TEST(signals)
+START_TEST(handlers_work_as_if_there_were_no_guard)
 {
 	struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO}, old;
 	volatile uint8_t *p =
@@ -566,7 +566,7 @@ static void *wait_for_event(void *arg)
 }
 
 /* A thread that waits for an event can be cancelled, and leaves nothing behind. */
-START_TEST(cancellation)
+START_TEST(a_waiting_thread_can_be_cancelled)
 {
 	int fd = open_node(), async = get_context(fd);
 	pthread_t t;
@@ -584,7 +584,7 @@ START_TEST(cancellation)
 }
 END_TEST
 
-START_TEST(interrupted_waits)
+START_TEST(waits_may_be_interrupted)
 {
 	int fd = open_node(), async = get_context(fd);
 	struct ib_uverbs_async_event_desc ev;
@@ -604,26 +604,26 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, names_of_open);
 	tcase_add_test(tc, names_of_stat);
 	tcase_add_test(tc, directories_and_links);
-	tcase_add_test(tc, relative_paths);
-	tcase_add_test(tc, relative_attributes);
-	tcase_add_test(tc, attributes);
+	tcase_add_test(tc, relative_paths_lead_into_the_tree);
+	tcase_add_test(tc, relative_attributes_are_made_anew);
+	tcase_add_test(tc, attributes_are_made_anew);
 	tcase_add_test(tc, duplicates_and_closing);
 	tcase_add_test(tc, through_a_socket);
-	tcase_add_test(tc, closing_all);
+	tcase_add_test(tc, closing_all_spares_the_library);
 	tcase_add_test(tc, descriptors_of_the_library_are_its_own);
-	tcase_add_test(tc, children);
+	tcase_add_test(tc, children_have_devices_of_their_own);
 	tcase_add_test(tc, forks_beside_opens);
 	tcase_add_test(tc, process_ends_with_the_last_thread_of_the_program);
 	tcase_add_test(tc, helper_has_a_short_time_slice);
-	tcase_add_test(tc, netlink);
-	tcase_add_test(tc, signals);
-	tcase_add_test(tc, cancellation);
-	tcase_add_test(tc, interrupted_waits);
+	tcase_add_test(tc, netlink_sees_no_devices);
+	tcase_add_test(tc, handlers_work_as_if_there_were_no_guard);
+	tcase_add_test(tc, a_waiting_thread_can_be_cancelled);
+	tcase_add_test(tc, waits_may_be_interrupted);
 }
 
 /* --- preloaded, but not under urxe ------------------------------------------------ */
 
-START_TEST(untouched)
+START_TEST(other_files_are_not_touched)
 {
 	struct stat st;
 	int err;
@@ -645,7 +645,7 @@ END_TEST
 
 static void add_without(TCase *tc)
 {
-	tcase_add_test(tc, untouched);
+	tcase_add_test(tc, other_files_are_not_touched);
 }
 
 /* --- running itself --------------------------------------------------------------- */

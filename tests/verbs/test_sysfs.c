@@ -53,7 +53,7 @@ static const char *get(const char *path)
 
 #define IB "/sys/class/infiniband/"
 
-START_TEST(contents)
+START_TEST(files_have_what_the_kernel_has)
 {
 	static const struct {
 		const char *path, *text;
@@ -162,7 +162,7 @@ static const char *live_ifname(void *arg, int dev)
 	return "eth7";
 }
 
-START_TEST(dynamic)
+START_TEST(files_follow_the_interface)
 {
 	static const struct sysfs_live live = {live_device,  live_gid,	  live_port,
 					       live_counter, live_ifname, NULL};
@@ -266,10 +266,10 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, contents);
+	tcase_add_test(tc, files_have_what_the_kernel_has);
 	tcase_add_test(tc, the_device_resolves);
 	tcase_add_test(tc, counters_of_the_core);
-	tcase_add_test(tc, dynamic);
+	tcase_add_test(tc, files_follow_the_interface);
 	tcase_add_test(tc, all_that_is_written_can_be_removed);
 	tcase_add_test(tc, the_umask_closes_nothing);
 	tcase_add_test(tc, where_it_cannot_be_written);

@@ -57,7 +57,7 @@ static int go(void)
 
 #define PTR(p) ((uint64_t)(uintptr_t)(p))
 
-START_TEST(headers)
+START_TEST(wrong_headers_are_refused)
 {
 	begin(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
 	ck_assert_int_eq(util_ioctl(fd, 0x1234, &r), -ENOTTY);
@@ -108,7 +108,7 @@ START_TEST(probe_for_invoke_write)
 }
 END_TEST
 
-START_TEST(attributes)
+START_TEST(wrong_attributes_are_refused)
 {
 	struct ib_uverbs_query_port_resp_ex resp;
 
@@ -150,7 +150,7 @@ START_TEST(attributes)
 }
 END_TEST
 
-START_TEST(gid_table)
+START_TEST(the_gid_table_is_told)
 {
 	struct ib_uverbs_gid_entry e[64], one;
 	uint64_t n = 0;
@@ -203,7 +203,7 @@ static int make_cq(struct rxe_create_cq_resp *hw, uint32_t *cqe)
 	return go();
 }
 
-START_TEST(cq)
+START_TEST(a_cq_is_made_and_ended)
 {
 	struct ib_uverbs_destroy_cq_resp resp = {.comp_events_reported = 9};
 	struct rxe_create_cq_resp hw = {0};
@@ -235,7 +235,7 @@ START_TEST(cq)
 END_TEST
 
 /* A structure that is longer than ours is good while what is beyond is zero. */
-START_TEST(longer_structures)
+START_TEST(longer_structures_are_good_if_zero_beyond)
 {
 	struct rxe_create_cq_resp chw;
 	struct rxe_create_qp_resp hw;
@@ -402,7 +402,7 @@ static void close_above(int first)
 	}
 }
 
-START_TEST(noise)
+START_TEST(noise_does_no_harm)
 {
 	int first = dup(0), ran = 0;
 
@@ -425,15 +425,15 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, headers);
+	tcase_add_test(tc, wrong_headers_are_refused);
 	tcase_add_test(tc, what_is_not_there);
 	tcase_add_test(tc, probe_for_invoke_write);
-	tcase_add_test(tc, attributes);
-	tcase_add_test(tc, gid_table);
-	tcase_add_test(tc, cq);
-	tcase_add_test(tc, longer_structures);
+	tcase_add_test(tc, wrong_attributes_are_refused);
+	tcase_add_test(tc, the_gid_table_is_told);
+	tcase_add_test(tc, a_cq_is_made_and_ended);
+	tcase_add_test(tc, longer_structures_are_good_if_zero_beyond);
 	tcase_add_test(tc, mr_and_advice);
-	tcase_add_loop_test(tc, noise, 0, 4);
+	tcase_add_loop_test(tc, noise_does_no_harm, 0, 4);
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static const struct {
     {"extended, not in rxe: flow", EX | 50, 0, 0, 24, EOPNOTSUPP},
 };
 
-START_TEST(malformed)
+START_TEST(malformed_commands_are_refused)
 {
 	ck_assert_msg(raw(bad[_i].number, bad[_i].in, bad[_i].out, bad[_i].len) ==
 			  -bad[_i].err,
@@ -66,7 +66,7 @@ START_TEST(malformed)
 }
 END_TEST
 
-START_TEST(bad_pointers)
+START_TEST(bad_pointers_are_refused)
 {
 	struct ib_uverbs_query_device cmd = {.response = (uintptr_t)BAD_PTR};
 	struct {
@@ -119,7 +119,7 @@ END_TEST
  * Every command that names an object, with a handle of nothing and with one of another
  * type
  */
-START_TEST(unknown_handles)
+START_TEST(unknown_handles_are_refused)
 {
 	static const struct {
 		uint32_t number;
@@ -545,7 +545,7 @@ static size_t extended_noise(struct noise *r)
 	return (r->hdr.in_words + (size_t)h->provider_in_words) * 8 + 24;
 }
 
-START_TEST(noise)
+START_TEST(noise_does_no_harm)
 {
 	int first = dup(0), ran = 0;
 	struct noise r;
@@ -569,18 +569,19 @@ END_TEST
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, malformed, 0, sizeof(bad) / sizeof(bad[0]));
-	tcase_add_test(tc, bad_pointers);
+	tcase_add_loop_test(tc, malformed_commands_are_refused, 0,
+			    sizeof(bad) / sizeof(bad[0]));
+	tcase_add_test(tc, bad_pointers_are_refused);
 	tcase_add_test(tc, request_that_ends_in_the_void);
 	tcase_add_test(tc, before_get_context);
-	tcase_add_test(tc, unknown_handles);
+	tcase_add_test(tc, unknown_handles_are_refused);
 	tcase_add_test(tc, objects_in_use_are_busy);
 	tcase_add_test(tc, answers_of_the_provider_are_asked_for);
 	tcase_add_test(tc, a_closed_context_leaves_nothing);
 	tcase_add_test(tc, completion_events_are_reported);
 	tcase_add_test(tc, xrc_is_shared);
 	tcase_add_test(tc, extended_query_device);
-	tcase_add_loop_test(tc, noise, 0, 4);
+	tcase_add_loop_test(tc, noise_does_no_harm, 0, 4);
 }
 
 int main(void)

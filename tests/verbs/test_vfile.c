@@ -111,7 +111,7 @@ START_TEST(only_what_has_the_operations)
 }
 END_TEST
 
-START_TEST(private_descriptors)
+START_TEST(private_descriptors_are_hidden)
 {
 	int fd = eventfd(7, 0), p = vfile_private_dup(fd);
 	uint64_t v;
@@ -300,7 +300,7 @@ static void *get_and_put(void *arg)
 }
 
 /* Lookups race with close and a new file under the same number */
-START_TEST(threads)
+START_TEST(lookups_race_with_close)
 {
 	struct file *f = calloc(TURNS, sizeof(*f));
 	pthread_t t[2];
@@ -328,7 +328,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_borrowed_reference_defers_release);
 	tcase_add_test(tc, dup_over_another);
 	tcase_add_test(tc, only_what_has_the_operations);
-	tcase_add_test(tc, private_descriptors);
+	tcase_add_test(tc, private_descriptors_are_hidden);
 	tcase_add_test(tc, private_above_the_limit);
 	tcase_add_test(tc, private_when_all_are_used);
 	tcase_add_test(tc, private_above_a_raised_limit);
@@ -336,7 +336,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_file_is_used_by_a_descriptor_it_has);
 	tcase_add_test(tc, a_forked_child_has_orphans);
 	tcase_add_test(tc, a_vforked_child_closes_nothing);
-	tcase_add_test(tc, threads);
+	tcase_add_test(tc, lookups_race_with_close);
 }
 
 int main(void)
