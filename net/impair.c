@@ -13,6 +13,7 @@
  * The rules of inject/ are asked first, and draw nothing. A packet that they delay waits in a
  * list of its own (late), so that others pass it.
  */
+#include "base/text.h"
 #include "net/impair.h"
 
 #include <errno.h>
@@ -92,8 +93,10 @@ static int complain(char *err, size_t errlen, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (err && errlen)
+	if (err && errlen) {
 		vsnprintf(err, errlen, fmt, ap);
+		text_make_line(err);
+	}
 	va_end(ap);
 	return -EINVAL;
 }

@@ -1,6 +1,7 @@
 /*
  * script.c - parser of scripted faults, and the names of fault models; see script.h.
  */
+#include "base/text.h"
 #include "odp/script.h"
 
 #include <ctype.h>
@@ -36,8 +37,10 @@ struct parser {
 
 static int complain(struct parser *p, const char *what, const char *text)
 {
-	if (p->err && p->errlen)
+	if (p->err && p->errlen) {
 		snprintf(p->err, p->errlen, "%s in scripted fault: '%s'", what, text);
+		text_make_line(p->err);
+	}
 	return -EINVAL;
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "net/impair.h"
 #include "verbs/host/options.h"
 
@@ -46,9 +47,8 @@ static __attribute__((format(printf, 3, 4))) int bad(char *err, size_t errlen,
 	vsnprintf(err, errlen, fmt, ap);
 	va_end(ap);
 	/* The value may hold anything; the message stays one line. */
-	for (char *p = err; errlen && *p; p++)
-		if (iscntrl((unsigned char)*p))
-			*p = '?';
+	if (errlen)
+		text_make_line(err);
 	return -EINVAL;
 }
 
