@@ -335,7 +335,11 @@ static RARE void record_posts(struct tr_qp *t)
 void tr_qp_doorbell(struct emu_qp *qp)
 {
 	struct tr_qp *t = tr_of(qp);
+	struct trace_queue *seen = &qp->seen->qp.sq;
+	uint32_t n = qp->sq.buf ? ring_count_from(&qp->sq, qp->sq.local) : 0;
 
+	if (n > seen->most)
+		seen->most = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
 	if (recorder_wants(qp->hca->cfg.recorder, TRACE_KIND_post_send))
 		record_posts(t);
 	else

@@ -17,6 +17,7 @@
 
 #include "net/pcap.h"
 #include "net/process_table.h"
+#include "tools/checks.h"
 #include "tools/injected.h"
 #include "tools/keep.h"
 #include "tools/segments.h"
@@ -24,8 +25,15 @@
 #include "verbs/host/options.h"
 #include "verbs/host/tree.h"
 
-#define MAX_OPTIONS 32
+#define MAX_OPTIONS 40
 #define OPT_TABLE   256 /* getopt values of the table's rows begin here */
+#define OPT_CHECKS  512 /* and those of checks.c here */
+
+static void print_lines(FILE *out, const char *help)
+{
+	for (const char *p = help; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		fprintf(out, "        %.*s\n", (int)strcspn(p, "\n"), p);
+}
 
 static void print_help(FILE *out)
 {
@@ -35,7 +43,7 @@ static void print_help(FILE *out)
 	    "usage: urxe run [options] [--] COMMAND [argument...]\n"
 	    "\n"
 	    "Runs COMMAND so that it finds emulated RDMA devices, named rxe0, rxe1, ...\n"
-	    "Each option has an environment variable, which holds for all runs.\n"
+	    "Most options have an environment variable, which holds for all runs.\n"
 	    "\n",
 	    out);
 	for (size_t i = 0; (d = options_desc(i)); i++) {
@@ -46,16 +54,20 @@ static void print_help(FILE *out)
 		else
 			fprintf(out, "  --%s %s", d->name, d->arg);
 		fprintf(out, "   (%s)\n", d->env);
-		for (const char *p = d->help; p;
-		     p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
-			fprintf(out, "        %.*s\n", (int)strcspn(p, "\n"), p);
+		print_lines(out, d->help);
+	}
+	for (const struct check_option *c = checks_option(0); c->name; c++) {
+		fprintf(out, "  --%s %s\n", c->name, c->arg);
+		print_lines(out, c->help);
 	}
 	fputs(
 	    "  --help\n"
 	    "\n"
 	    "The exit code is that of COMMAND; 127 if it is not found, 126 if it cannot "
 	    "be\n"
-	    "executed, 125 if urxe itself fails, 2 if an option or variable is wrong.\n",
+	    "executed, 125 if urxe itself fails, 124 if it took too long, 123 if what "
+	    "was\n"
+	    "expected did not come true, 2 if an option or variable is wrong.\n",
 	    out);
 }
 
@@ -74,6 +86,10 @@ static void make_long_options(struct option *lo)
 								: required_argument,
 					  .val = OPT_TABLE + (int)i};
 	}
+	for (size_t i = 0; checks_option(i)->name && n < MAX_OPTIONS - 2; i++)
+		lo[n++] = (struct option){.name = checks_option(i)->name,
+					  .has_arg = required_argument,
+					  .val = OPT_CHECKS + (int)i};
 	lo[n++] = (struct option){.name = "help", .val = 'h'};
 	lo[n] = (struct option){0};
 }
@@ -90,6 +106,15 @@ static int set_option(struct options *o, int row, const char *value, uint32_t *g
 	*given |= 1u << row;
 	if (options_set(o, d->name, value ? value : d->implied, err, sizeof(err)))
 		return usage_error("--%s: %s", d->name, err);
+	return 0;
+}
+
+static int set_check(struct checks *c, size_t i, const char *value)
+{
+	char err[240];
+
+	if (checks_set(c, i, value, err, sizeof(err)))
+		return usage_error("--%s: %s", checks_option(i)->name, err);
 	return 0;
 }
 
@@ -118,7 +143,7 @@ static int unknown_option(const char *given)
 }
 
 /* Parse up to the command; 0, an exit code, or -1 when help was printed. */
-static int parse(int argc, char **argv, struct options *o)
+static int parse(int argc, char **argv, struct options *o, struct checks *checks)
 {
 	struct option lo[MAX_OPTIONS];
 	uint32_t given = 0;
@@ -145,7 +170,9 @@ static int parse(int argc, char **argv, struct options *o)
 				    "unknown option '-%c' (see urxe help run)", optopt);
 			return unknown_option(argv[optind - 1]);
 		default:
-			ret = set_option(o, c - OPT_TABLE, optarg, &given);
+			ret = c < OPT_CHECKS
+				  ? set_option(o, c - OPT_TABLE, optarg, &given)
+				  : set_check(checks, (size_t)(c - OPT_CHECKS), optarg);
 			if (ret)
 				return ret;
 		}
@@ -340,48 +367,71 @@ static void die_by(int sig)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* The settings are good for a run: files can be made, devices are there. 0 or an exit code */
+static int settle(struct options *o, const struct checks *checks)
+{
+	int ret;
+
+	warn_of_unknown_variable();
+	o->completions = expect_wants_completions(checks->rule, checks->n);
+	ret = choose_devices(o);
+	if (!ret)
+		ret = renew_capture(o);
+	return ret ? ret : renew_trace(o);
+}
+
+/* What is told of the run, and the end of its directory. The exit code */
+static int conclude(const struct options *o, const struct checks *checks,
+		    const struct keep *keep, const struct session *session,
+		    const struct supervised *s, char **argv, int code)
+{
+	segments_report(session->dir, o->stats);
+	injected_warn(session->dir, o->inject);
+	if (s->ran)
+		code = checks_judge(checks, s, argv, code);
+	keep_end(keep, argv[0], code);
+	if (s->leftover)
+		session_linger(session);
+	else if (!session_remove(session))
+		usage_error("%s has files that urxe did not make, and stays",
+			    session->dir);
+	return code;
+}
+
 static int run(int argc, char **argv)
 {
 	static struct options o;
+	static struct checks checks;
+	struct supervised s = {.expired = checks_expired};
 	struct keep keep = {0};
-	struct session s;
-	bool leftover = false;
-	int sig = 0, ret;
-	sigset_t mask;
+	struct session session;
+	int ret;
 
-	ret = parse(argc, argv, &o);
+	ret = parse(argc, argv, &o, &checks);
 	if (ret)
 		return ret < 0 ? 0 : ret;
-	warn_of_unknown_variable();
-	ret = choose_devices(&o);
-	if (!ret)
-		ret = renew_capture(&o);
-	if (!ret)
-		ret = renew_trace(&o);
+	ret = settle(&o, &checks);
 	if (ret)
 		return ret;
-	supervise_block(&mask);
+	supervise_block(&s.mask);
 	ret = keep_begin(&keep, &o);
 	if (ret)
 		return ret;
-	if (session_create(&s)) {
+	if (session_create(&session)) {
 		keep_end(&keep, argv[optind], false);
 		return EXIT_SETUP;
 	}
+	s.dir = session.dir;
+	s.timeout = checks.timeout;
+	s.explain = o.explain;
 	table_remove_stale(o.shm_dir[0] ? o.shm_dir : NULL);
 	warn_unless_preloadable(argv[optind]);
-	ret = prepare(&o, &s);
+	ret = prepare(&o, &session);
 	if (!ret)
-		ret = supervise(argv + optind, s.dir, &mask, o.explain, &sig, &leftover);
-	segments_report(s.dir, o.stats);
-	injected_warn(s.dir, o.inject);
-	keep_end(&keep, argv[optind], ret || sig);
-	if (leftover)
-		session_linger(&s);
-	else if (!session_remove(&s))
-		usage_error("%s has files that urxe did not make, and stays", s.dir);
-	if (sig)
-		die_by(sig);
+		ret = supervise(argv + optind, &s);
+	ret = conclude(&o, &checks, &keep, &session, &s, argv + optind, ret);
+	if (s.signal)
+		die_by(s.signal);
 	return ret;
 }
 

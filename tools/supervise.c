@@ -32,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/descendants.h"
 #include "tools/explain.h"
 #include "tools/tools.h"
 #include "tools/will_watch.h"
@@ -109,12 +110,14 @@ static bool reap(pid_t child, int *status)
 /*
  * struct loop - what waits for the program
  * @signals:	readable when one of the blocked signals is pending
+ * @on_timeout:	NULL: the program may take as long as it likes
  * @status:	of the program, when it has ended
  */
 struct loop {
 	struct event_base *base;
 	int signals;
-	struct event *on_signals;
+	struct event *on_signals, *on_timeout;
+	struct supervised *s;
 	struct will_watch *wills;
 	struct explain *explain;
 	pid_t child;
@@ -134,10 +137,24 @@ static void take_signals(evutil_socket_t fd, short what, void *arg)
 		event_base_loopbreak(l->base);
 }
 
+/* All that the program has started ends with it. Its status comes as that of any other. */
+static void out_of_time(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop *l = arg;
+
+	l->s->timed_out = true;
+	if (l->s->expired)
+		l->s->expired(l->s);
+	descendants_kill(l->child, &l->status);
+	event_base_loopbreak(l->base);
+}
+
 static void loop_end(struct loop *l)
 {
 	will_watch_stop(l->wills);
 	explain_stop(l->explain);
+	if (l->on_timeout)
+		event_free(l->on_timeout);
 	if (l->on_signals)
 		event_free(l->on_signals);
 	if (l->base)
@@ -159,9 +176,20 @@ static bool has_room(int fd)
 	       (rlim_t)lowest + LIBEVENT_FDS <= r.rlim_cur;
 }
 
+static bool set_timeout(struct loop *l)
+{
+	const struct timeval t = {.tv_sec = (time_t)(l->s->timeout / 1000000000u),
+				  .tv_usec =
+				      (suseconds_t)(l->s->timeout / 1000u % 1000000u)};
+
+	if (!l->s->timeout)
+		return true;
+	l->on_timeout = evtimer_new(l->base, out_of_time, l);
+	return l->on_timeout && !evtimer_add(l->on_timeout, &t);
+}
+
 /* Before the program starts, so that nothing can fail afterwards. 0 or -errno */
-static int loop_begin(struct loop *l, const sigset_t *set, const char *dir,
-		      unsigned int explain)
+static int loop_begin(struct loop *l, const sigset_t *set)
 {
 	l->signals = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (l->signals < 0)
@@ -173,10 +201,10 @@ static int loop_begin(struct loop *l, const sigset_t *set, const char *dir,
 	if (l->base)
 		l->on_signals =
 		    event_new(l->base, l->signals, EV_READ | EV_PERSIST, take_signals, l);
-	if (!l->on_signals || event_add(l->on_signals, NULL))
+	if (!l->on_signals || event_add(l->on_signals, NULL) || !set_timeout(l))
 		return -errno;
-	l->wills = will_watch_start(l->base, dir);
-	l->explain = explain_start(l->base, dir, explain);
+	l->wills = will_watch_start(l->base, l->s->dir);
+	l->explain = explain_start(l->base, l->s->dir, l->s->explain);
 	return l->wills && l->explain ? 0 : -ENOMEM;
 }
 
@@ -214,18 +242,28 @@ static int start_program(struct loop *l, char **argv, const sigset_t *mask,
 	return l->child < 0 ? -errno : 0;
 }
 
-int supervise(char **argv, const char *dir, const sigset_t *mask, unsigned int explain,
-	      int *sig, bool *leftover)
+/* What the status of the program is to a shell */
+static int exit_code(struct supervised *s, int status)
 {
-	struct loop l = {.signals = -1};
+	if (s->timed_out)
+		return EXIT_TIMEOUT;
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	s->signal = WTERMSIG(status);
+	return 128 + s->signal;
+}
+
+int supervise(char **argv, struct supervised *s)
+{
+	struct loop l = {.signals = -1, .s = s};
 	volatile int err = 0; /* written by the child */
 	sigset_t set;
 	int ret;
 
 	signal_set(&set);
-	ret = loop_begin(&l, &set, dir, explain);
+	ret = loop_begin(&l, &set);
 	if (!ret)
-		ret = start_program(&l, argv, mask, &err);
+		ret = start_program(&l, argv, &s->mask, &err);
 	if (ret) {
 		usage_error("cannot start a program: %s", strerror(-ret));
 		loop_end(&l);
@@ -233,12 +271,9 @@ int supervise(char **argv, const char *dir, const sigset_t *mask, unsigned int e
 	}
 	event_base_dispatch(l.base);
 	loop_end(&l);
-	*leftover = any_left();
+	s->leftover = any_left();
 	if (err)
 		return start_failure(argv[0], err);
-	if (WIFSIGNALED(l.status)) {
-		*sig = WTERMSIG(l.status);
-		return 128 + *sig;
-	}
-	return WEXITSTATUS(l.status);
+	s->ran = true;
+	return exit_code(s, l.status);
 }

@@ -7,11 +7,14 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Exit codes: those of env(1), nice(1) and the shell */
 enum {
 	EXIT_USAGE = 2,		 /* an option, an argument or a variable is wrong */
+	EXIT_EXPECTED = 123,	 /* the program did well, and a rule of --expect failed */
+	EXIT_TIMEOUT = 124,	 /* --timeout: the command was killed */
 	EXIT_SETUP = 125,	 /* urxe itself failed */
 	EXIT_NOT_RUNNABLE = 126, /* the command was found and cannot be executed */
 	EXIT_NOT_FOUND = 127,
@@ -76,15 +79,31 @@ void session_linger(const struct session *s);
 void supervise_block(sigset_t *mask);
 
 /*
- * supervise - run @argv as the child of this process until it ends: signals go to it,
- * stops and exit status come from it. @dir is the session's, @mask the signals that the
- * program finds blocked, @explain the seconds after which is said what hangs (0: never).
- * @leftover: set when descendants of it are still there.
- *
- * The exit code; @signal is the signal that ended it, or 0.
+ * struct supervised - how a program is to be run, and how it ended
+ * @dir:	the session's
+ * @mask:	signals that the program finds blocked
+ * @timeout:	ns that it may take, 0: for ever. Then it is killed with all below it, after
+ *		@expired was called, if there is one
+ * @explain:	seconds after which is said what hangs, 0: never
+ * @signal:	that ended it, or 0; @ran: it could be executed
+ * @leftover:	descendants of it are still there
+ * @timed_out:	it was killed
  */
-int supervise(char **argv, const char *dir, const sigset_t *mask, unsigned int explain,
-	      int *signal, bool *leftover);
+struct supervised {
+	const char *dir;
+	sigset_t mask;
+	uint64_t timeout;
+	unsigned int explain;
+	void (*expired)(const struct supervised *s);
+	int signal;
+	bool ran, leftover, timed_out;
+};
+
+/*
+ * supervise - run @argv as the child of this process until it ends: signals go to it,
+ * stops and exit status come from it. The exit code, EXIT_TIMEOUT if it was killed
+ */
+int supervise(char **argv, struct supervised *s);
 
 /* warn_unless_preloadable - a line on stderr if @name will not see the devices */
 void warn_unless_preloadable(const char *name);

@@ -81,10 +81,12 @@ struct trace_packet {
  * @taken:	of them, those that are under way
  * @wait:	enum trace_wait: what its head waits for, since @since (ns)
  * @wr_id, @opcode: of the head
+ * @most:	of a send queue: requests that ever were in it at a doorbell
  */
 struct trace_queue {
 	uint32_t depth, posted, taken;
-	uint8_t wait, opcode, unused[2];
+	uint8_t wait, opcode;
+	uint16_t most;
 	uint64_t since;
 	uint64_t wr_id;
 };
@@ -240,6 +242,10 @@ enum trace_end {
  * @unlisted:	objects for which there was no room
  * @gone:	counters of MRs that are gone
  * @net:	TRACE_NET_COUNTERS
+ * @left:	objects of verbs, by enum trace_object_kind, that the program has made and not
+ *		destroyed; those that went with their device are among them
+ * @completions, @most: of CQs and send queues that are gone: trace_cq.produced, added up, and
+ *		the largest trace_queue.most
  */
 struct trace_header {
 	char magic[8];
@@ -264,7 +270,10 @@ struct trace_header {
 	struct trace_block block[TRACE_BLOCKS];
 	_Alignas(64) _Atomic uint64_t gone[TRACE_N_ODP];
 	uint64_t net[32];
+	uint64_t left[16];
+	_Atomic uint64_t completions, most;
 };
+_Static_assert(TRACE_N_OBJECTS <= 16, "a place for each");
 _Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_BYTES, "header");
 
 #endif

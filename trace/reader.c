@@ -139,6 +139,8 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	    .next = h->next,
 	    .lost = h->lost,
 	    .unlisted = h->unlisted,
+	    .completions = h->completions,
+	    .most = h->most,
 	};
 	memcpy(i->program, h->program, sizeof(i->program));
 	memcpy(i->host, h->host, sizeof(i->host));
@@ -151,6 +153,7 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	for (size_t k = 0; k < TRACE_N_ODP; k++)
 		i->gone[k] = h->gone[k];
 	memcpy(i->net, h->net, sizeof(i->net));
+	memcpy(i->left, h->left, sizeof(i->left));
 }
 
 /* --- objects ---------------------------------------------------------------------- */

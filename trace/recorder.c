@@ -194,7 +194,7 @@ static void fill_header(struct recorder *r, const struct recorder_cfg *cfg)
 	h->mono = cfg->mono;
 	h->real = cfg->real;
 	h->full = cfg->full;
-	h->kinds = ~0ull & ~(cfg->full ? 0 : trace_busy_kinds);
+	h->kinds = ~(cfg->full ? 0 : trace_busy_kinds & ~cfg->also);
 	if (cfg->elsewhere)
 		snprintf(h->elsewhere, sizeof(h->elsewhere), "%s", cfg->elsewhere);
 	describe_process(h);
@@ -421,6 +421,17 @@ static void keep_free(struct recorder_inside *in, struct trace_object *o)
 	in->free[in->n_free++] = o;
 }
 
+/* What is known of the whole run from objects that go. With the lock */
+static void keep_sums(struct trace_header *h, const struct trace_object *o)
+{
+	uint32_t kind = atomic_load_explicit(&o->kind, memory_order_relaxed);
+
+	if (kind == TRACE_OBJ_CQ)
+		h->completions += o->cq.produced;
+	if (kind == TRACE_OBJ_QP && o->qp.sq.most > h->most)
+		h->most = o->qp.sq.most;
+}
+
 void recorder_object_free(struct recorder *r, struct trace_object *o)
 {
 	if (!o)
@@ -429,11 +440,14 @@ void recorder_object_free(struct recorder *r, struct trace_object *o)
 		free(o);
 		return;
 	}
+	if (r->in->abandoned) {
+		recorder_object_ready(o, TRACE_OBJ_FREE);
+		return;
+	}
+	lock_take(&r->in->lock);
+	keep_sums(r->hdr, o);
 	/* also one outside of the segment stays: somebody may still look whether it is gone */
 	recorder_object_ready(o, TRACE_OBJ_FREE);
-	if (r->in->abandoned)
-		return;
-	lock_take(&r->in->lock);
 	keep_free(r->in, o);
 	lock_release(&r->in->lock);
 }

@@ -28,6 +28,7 @@
  * @path:	file to be made; NULL: memory of the process only
  * @slots:	records that the ring has room for, a power of two
  * @full:	the busiest kinds, too
+ * @also:	of them these, a bit for each
  * @real:	CLOCK_REALTIME at @mono, both 0: the times are no clock's
  * @elsewhere:	this segment only tells where the other one is, or NULL
  * @mapped:	told of each piece of the file that is mapped, or NULL
@@ -36,6 +37,7 @@ struct recorder_cfg {
 	const char *path;
 	uint32_t slots;
 	bool full;
+	uint64_t also;
 	uint64_t mono, real;
 	const char *elsewhere;
 	void (*mapped)(void *addr, size_t len);

@@ -123,6 +123,18 @@ class Options(unittest.TestCase):
             self.assertIn(variable, page)
 
 
+class Expectations(unittest.TestCase):
+    def test_the_manual_page_has_each_number(self):
+        names = re.findall(r'\{"(\w+)", [A-Z_]+, 0\}', text('tools/expect.c'))
+        self.assertGreaterEqual(len(names), 8)
+        for name in names:
+            self.assertIn(f'\n.B {name}\n', text('docs/man/urxe.1'))
+
+    def test_the_manual_page_has_each_check(self):
+        for name in re.findall(r'\n    \{"(\w+)", "[A-Z]', text('tools/checks.c')):
+            self.assertIn(f'\n.BR \\-\\-{name} ', text('docs/man/urxe.1'))
+
+
 class Injections(unittest.TestCase):
     def test_the_manual_page_has_each_call_with_its_errors(self):
         calls = re.findall(r'\{"(\w+)", \{([^}]*)\}', text('inject/calls.c'))

@@ -66,7 +66,8 @@ STATE = {
     'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},
     'tools/doctor.c': {'all_there': 'a command runs once'},
     'tools/injected.c': {'rule': LARGE},
-    'tools/run.c': {'o': LARGE},
+    'tools/checks.c': {'v': LARGE},
+    'tools/run.c': {'o': LARGE, 'checks': LARGE},
     'tools/session.c': {'parents': 'a command runs once'},
 }
 

@@ -16,6 +16,8 @@
 #include "trace/reader.h"
 #include "verbs/host/report.h"
 
+/* Records of a ring that has all completions */
+#define COMPLETION_SLOTS (1u << 17)
 /* Segments of one process id: execve(2), or an id that was given again */
 #define MAX_NAMES 1000
 #define CUT_SHORT                                                                        \
@@ -169,6 +171,10 @@ int recording_start(const struct options *o, struct recorder **out)
 	    .mapped = mapped,
 	};
 
+	if (o->completions) {
+		cfg.slots = COMPLETION_SLOTS;
+		cfg.also = 1ull << TRACE_KIND_completion;
+	}
 	if (o->trace[0] && start_trace(o, &cfg, out) == 0)
 		return 0;
 	if (o->dir[0] && open_in(o->dir, &cfg, out) == 0)

@@ -627,6 +627,17 @@ static int parse_yes_no(bool *out, const char *v, char *err, size_t errlen)
 	return 0;
 }
 
+static int parse_completions(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return parse_yes_no(&o->completions, v, err, errlen);
+}
+
+static bool format_completions(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "yes");
+	return o->completions;
+}
+
 static int parse_lanes(struct options *o, const char *v, char *err, size_t errlen)
 {
 	return parse_yes_no(&o->lanes, v, err, errlen);
@@ -829,6 +840,9 @@ static const struct row rows[] = {
       "where processes find each other; default /dev/shm"},
      parse_shm_dir,
      format_shm_dir},
+    {{NULL, "URXE_COMPLETIONS", "yes|no", NULL, false, NULL},
+     parse_completions,
+     format_completions},
     {{NULL, "URXE_DIR", "DIR", NULL, false, NULL}, parse_dir, format_dir},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -31,6 +31,7 @@
  * @trace:	file or directory for full traces, or empty; @trace_size: bytes of records in each
  * @report_on_failure: directory for the reports of runs that fail, or empty
  * @explain:	seconds after which is said what hangs; 0: never
+ * @completions: are recorded, too
  * @shm_dir:	where the shared table is; empty for /dev/shm
  */
 struct options {
@@ -53,6 +54,7 @@ struct options {
 	uint64_t trace_size;
 	char report_on_failure[256];
 	unsigned int explain;
+	bool completions;
 	char impair[256];
 	char shm_dir[256];
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/container.h"
+#include "trace/format.h"
 
 #define FIRST_CAP   64
 #define MAX_HANDLES (1u << 26)
@@ -46,6 +47,20 @@ static bool grow(struct uobject_table *t)
 	return true;
 }
 
+/* One more, or one less, of @type */
+static void count(struct uobject_table *t, enum uobject_type type, int change)
+{
+	static const uint8_t kinds[] = {
+	    [UOBJECT_PD] = TRACE_OBJ_PD,   [UOBJECT_MR] = TRACE_OBJ_MR,
+	    [UOBJECT_MW] = TRACE_OBJ_MW,   [UOBJECT_CQ] = TRACE_OBJ_CQ,
+	    [UOBJECT_SRQ] = TRACE_OBJ_SRQ, [UOBJECT_QP] = TRACE_OBJ_QP,
+	    [UOBJECT_AH] = TRACE_OBJ_AH,   [UOBJECT_XRCD] = TRACE_OBJ_XRCD,
+	};
+
+	if (t->left)
+		t->left[kinds[type]] += (uint64_t)(int64_t)change;
+}
+
 struct uobject *uobject_new(struct uobject_table *t, enum uobject_type type)
 {
 	struct uobject *o;
@@ -66,6 +81,7 @@ struct uobject *uobject_new(struct uobject_table *t, enum uobject_type type)
 	t->slot[h] = o;
 	t->lowest = h + 1;
 	t->used++;
+	count(t, type, 1);
 	return o;
 }
 
@@ -75,6 +91,7 @@ void uobject_free(struct uobject_table *t, struct uobject *o)
 	if (o->handle < t->lowest)
 		t->lowest = o->handle;
 	t->used--;
+	count(t, o->type, -1);
 	free(o);
 }
 

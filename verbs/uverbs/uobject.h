@@ -86,8 +86,11 @@ struct uevobject {
  * struct uobject_table
  * @slot:	@cap of them, indexed by handle
  * @lowest:	no free handle is below
+ * @left:	struct trace_header, where others see how many are left; NULL: what goes now is
+ *		not destroyed by the program
  */
 struct uobject_table {
+	uint64_t *left;
 	struct uobject **slot;
 	uint32_t cap;
 	uint32_t lowest;

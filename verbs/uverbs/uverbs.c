@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "odp/guard.h"
+#include "trace/recorder.h"
 #include "verbs/host/paths.h"
 
 static void context_release(struct vfile *vf)
@@ -22,6 +23,7 @@ static void context_release(struct vfile *vf)
 
 	engine_enter(e);
 	uverbs_drop_channels(ctx);
+	ctx->objects.left = NULL;
 	uverbs_destroy_all(ctx);
 	/* nothing can be left; if the core keeps something, it keeps its rings */
 	if (!ctx->objects.used) {
@@ -57,6 +59,8 @@ int uverbs_open(unsigned int index, int flags)
 	ctx->dev = dev;
 	ctx->hca = dev->hca;
 	ctx->sweep_at = 16;
+	if (engine_recorder(e))
+		ctx->objects.left = engine_recorder(e)->hdr->left;
 	ret = ring_space_open(&ctx->rings, &fd);
 	if (ret)
 		goto fail;
