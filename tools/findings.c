@@ -469,6 +469,11 @@ struct findings *findings_new(struct trace_reader **t, int n, const struct timel
 	return f;
 }
 
+void findings_traces(struct findings *f, int n)
+{
+	f->n = n;
+}
+
 void findings_free(struct findings *f)
 {
 	struct qp *q, *next_qp;

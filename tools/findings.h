@@ -35,6 +35,8 @@ struct finding {
 
 /* The traces and their timeline must stay as long as the findings. NULL: no memory */
 struct findings *findings_new(struct trace_reader **t, int n, const struct timeline *tl);
+/* There are @n traces now, in the array that was given */
+void findings_traces(struct findings *f, int n);
 void findings_free(struct findings *f);
 void findings_add(struct findings *f, const struct moment *m);
 /* The worst first; valid until the next call. Never empty */

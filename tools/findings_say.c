@@ -253,16 +253,19 @@ static void say_rnr(struct findings *f, struct qp *q)
 	uint64_t from = q->done > q->rnr_until ? q->done : q->rnr_until;
 	uint64_t n = q->rnr_requests + (now && q->posted > from ? q->posted - from : 0);
 	struct qp *p = other_end(f, q);
-	char name[96], time[32];
+	char name[96], time[32], requests[48];
 	struct finding *x;
 
 	if (!q->rnr.count)
 		return;
+	/* without a full trace nobody knows how many they were */
+	snprintf(requests, sizeof(requests), "%" PRIu64 " request%s", n, plural(n));
 	x = say(f, FINDING_SLOW, (int)q->key.from, q->rnr.first,
-		"QP 0x%06x of %s: %" PRIu64 " request%s waited %s for receive buffers of "
-		"the peer, which answered \"receiver not ready\" %" PRIu64 " times.",
-		q->key.qpn, who(f, (int)q->key.from, name), n, plural(n),
-		trace_time_text(q->rnr.ns + now, time), q->rnr.count);
+		"QP 0x%06x of %s: %s waited %s for receive buffers of the peer, which "
+		"answered \"receiver not ready\" %" PRIu64 " time%s.",
+		q->key.qpn, who(f, (int)q->key.from, name), n ? requests : "its requests",
+		trace_time_text(q->rnr.ns + now, time), q->rnr.count,
+		plural(q->rnr.count));
 	if (now)
 		append(x->text, sizeof(x->text), " It still waits at the end.");
 	else if (p && p->first_after)
@@ -520,7 +523,7 @@ static void say_process(struct findings *f, int i)
 	if (!info->full)
 		say(f, FINDING_NOTE, i, f->first,
 		    "%s was not traced in full: packets and requests that went well are "
-		    "missing (urxe run --trace).",
+		    "missing (urxe run --trace, urxe trace start).",
 		    name);
 	for (size_t k = 0; (o = trace_object(f->t[i], k)); k++)
 		if (o->kind == TRACE_OBJ_CQ)

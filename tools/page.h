@@ -13,10 +13,4 @@ struct trace_reader;
  */
 int page_file(struct trace_reader **t, int n, const char *path);
 
-/*
- * The page up to its data and from there on, made from tools/page/. What stands between: elements
- * with records, and the element "about".
- */
-extern const char page_head[], page_tail[];
-
 #endif

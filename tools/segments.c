@@ -109,6 +109,7 @@ static void visit(int dir, const char *name, uid_t owner, segment_fn *fn, void *
 			close(s.fd);
 		return;
 	}
+	s.trace_fd = s.fd;
 	s.life = life_of(trace_info(s.t));
 	s.reported = trace_info(s.t)->end == TRACE_REPORTED;
 	if (trace_info(s.t)->elsewhere[0]) {
@@ -116,6 +117,7 @@ static void visit(int dir, const char *name, uid_t owner, segment_fn *fn, void *
 		if (fd >= 0 && !trace_open_fd(fd, max, NULL, 0, &other)) {
 			trace_close(s.t);
 			s.t = other;
+			s.trace_fd = fd;
 			s.reported |= trace_info(other)->end == TRACE_REPORTED;
 			if (trace_info(other)->end != TRACE_RUNNING)
 				s.life = SEGMENT_GONE;

@@ -28,14 +28,14 @@ enum segment_life {
  * struct segment - one of them, while it is looked at
  * @t:		its reader
  * @reported:	it has written its report, or somebody else has for it
- * @fd:		the file in the session directory, which @t may not be reading: a full
- *		trace is elsewhere
+ * @fd:		the file in the session directory
+ * @trace_fd:	the file that @t reads: the same, or a full trace that is elsewhere
  */
 struct segment {
 	struct trace_reader *t;
 	enum segment_life life;
 	bool reported;
-	int fd;
+	int fd, trace_fd;
 };
 
 typedef void segment_fn(void *arg, const struct segment *s);

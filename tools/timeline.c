@@ -9,6 +9,7 @@
  */
 #include "tools/timeline.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct source {
 
 struct timeline {
 	int n;
-	struct source s[];
+	struct source *s;
 };
 
 /* --- the clocks of hosts ---------------------------------------------------------- */
@@ -56,19 +57,20 @@ static bool same_host(const struct trace_info *a, const struct trace_info *b)
 	return !strcmp(a->host, b->host) && (x > y ? x - y : y - x) < SAME_HOST_NS;
 }
 
-static void find_hosts(struct timeline *tl)
+/* The host of trace @i, among those before it, and the time there */
+static void find_host(struct timeline *tl, int i)
 {
-	for (int i = 0; i < tl->n; i++) {
-		const struct trace_info *info = trace_info(tl->s[i].t), *first = info;
-		int host = 0;
+	const struct trace_info *info = trace_info(tl->s[i].t), *first;
+	int host = 0;
 
-		while (host < i && !same_host(trace_info(tl->s[host].t), info))
-			host++;
-		tl->s[i].host = host;
-		first = trace_info(tl->s[host].t);
-		/* a simulator has one clock, and that is no host's */
-		tl->s[i].shift = info->real ? (int64_t)(first->real - first->mono) : 0;
-	}
+	while (host < i && !same_host(trace_info(tl->s[host].t), info))
+		host++;
+	tl->s[i].host = host;
+	first = trace_info(tl->s[host].t);
+	/* a simulator has one clock, and that is no host's */
+	tl->s[i].shift = info->real ? (int64_t)(first->real - first->mono) : 0;
+	tl->s[i].shift += tl->s[host].moved;
+	tl->s[i].moved = tl->s[host].moved;
 }
 
 static void forget_sent(struct sent **all)
@@ -278,26 +280,35 @@ void timeline_close(struct timeline *tl)
 		return;
 	for (int i = 0; i < tl->n; i++)
 		free(tl->s[i].heap);
+	free(tl->s);
 	free(tl);
+}
+
+int timeline_add(struct timeline *tl, struct trace_reader *t)
+{
+	struct source *more = realloc(tl->s, (size_t)(tl->n + 1) * sizeof(*more));
+	struct moment *heap = malloc(AHEAD * sizeof(*heap));
+
+	if (more)
+		tl->s = more;
+	if (!more || !heap) {
+		free(heap);
+		return -ENOMEM;
+	}
+	tl->s[tl->n] = (struct source){.t = t, .heap = heap};
+	find_host(tl, tl->n++);
+	return 0;
 }
 
 struct timeline *timeline_open(struct trace_reader **t, int n)
 {
-	struct timeline *tl = calloc(1, sizeof(*tl) + (size_t)n * sizeof(tl->s[0]));
+	struct timeline *tl = calloc(1, sizeof(*tl));
 	bool ok = tl != NULL;
 
-	if (!tl)
-		return NULL;
-	tl->n = n;
-	for (int i = 0; i < n; i++) {
-		tl->s[i].t = t[i];
-		tl->s[i].heap = malloc(AHEAD * sizeof(struct moment));
-		ok = ok && tl->s[i].heap;
-	}
-	if (ok && n) {
-		find_hosts(tl);
+	for (int i = 0; ok && i < n; i++)
+		ok = timeline_add(tl, t[i]) == 0;
+	if (ok && n)
 		ok = align(tl);
-	}
 	if (!ok) {
 		timeline_close(tl);
 		return NULL;

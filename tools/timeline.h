@@ -29,6 +29,8 @@ struct moment {
 /* The traces stay the caller's, and are read from their beginning. NULL: no memory */
 struct timeline *timeline_open(struct trace_reader **t, int n);
 void timeline_close(struct timeline *tl);
+/* One more trace, with the clock of its host as far as that is known; 0 or -ENOMEM */
+int timeline_add(struct timeline *tl, struct trace_reader *t);
 /* timeline_next - false: there is none, for now: after trace_reload() there may be */
 bool timeline_next(struct timeline *tl, struct moment *m);
 /* A time of trace @i on the common clock */

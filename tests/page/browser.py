@@ -92,6 +92,7 @@ class Browser:
         page.do('Page.enable')
         page.do('Network.enable')
         page.do('Page.navigate', {'url': url})
+        page.until("location.href !== 'about:blank' && document.readyState === 'complete'")
         if wait:
             page.until('document.body && (document.body.dataset.ready || document.body.dataset.failed)')
         return page

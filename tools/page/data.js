@@ -75,6 +75,8 @@ class Records {
 		for (let i = first; i < this.n; i++)
 			while (from > 0 && this.time[from - 1] > this.time[i])
 				from--;
+		if (from === first && this.isSorted(first))
+			return from;
 		const order = Array.from({ length: this.n - from }, (_, i) => from + i);
 		order.sort((a, b) => this.time[a] - this.time[b] || a - b);
 		for (const [name, each] of [['time', 1], ['kind', 1], ['trace', 1], ['thread', 1], ['bytes', PAYLOAD]]) {
@@ -85,6 +87,13 @@ class Records {
 			});
 		}
 		return from;
+	}
+
+	isSorted(from) {
+		for (let i = Math.max(from, 1); i < this.n; i++)
+			if (this.time[i] < this.time[i - 1])
+				return false;
+		return true;
 	}
 
 	/* Places of a field in each kind, -1 where a kind has none */

@@ -26,7 +26,7 @@ def main(out, page, style, scripts):
     text = text.replace('<!-- script -->', f'<script>\n{script}</script>')
     head, tail = text.split('<!-- data -->')
     with open(out, 'w', encoding='utf-8') as f:
-        f.write('/* made by tools/page/embed.py */\n#include "tools/page.h"\n')
+        f.write('/* made by tools/page/embed.py */\n#include "tools/page_data.h"\n')
         f.write(literal('page_head', head) + literal('page_tail', tail))
 
 

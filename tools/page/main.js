@@ -20,6 +20,30 @@ class App {
 		this.start();
 	}
 
+	/* There are more records. Who looks at the end goes on to look there. */
+	update() {
+		const l = this.ladder, r = this.records, h = l.height();
+		const atEnd = !l.rows.length || l.top + h / l.scale >= l.extent()[1] - 2 / l.scale;
+		const open = [...document.querySelectorAll('main details')].map(d => d.open);
+
+		this.links = new Links(r);
+		l.take(r, this.links);
+		if (l.chosen >= r.n)
+			l.choose(-1);
+		if (atEnd && l.chosen < 0)
+			l.top = l.extent()[1] - h / l.scale + 24 / l.scale;
+		l.draw();
+		this.summary.take();
+		this.memory.take();
+		this.times.take();
+		this.fillPick();
+		this.showControls();
+		[...document.querySelectorAll('main details')].forEach((d, i) => {
+			if (open[i])
+				d.open = true;
+		});
+	}
+
 	draw() {
 		this.ladder.draw();
 		this.memory.draw();
@@ -217,10 +241,72 @@ class App {
 	}
 }
 
+/* --- while programs run ----------------------------------------------------------- */
+
+/* Asks for what is new, again and again, but not faster than it can be shown */
+class Live {
+	constructor() {
+		this.next = 0;
+		this.app = null;
+		this.records = null;
+		this.stopped = false;
+	}
+
+	async run() {
+		byId('verdict').textContent = 'No program has a device open yet';
+		const pause = element('button', { type: 'button', onclick: () => {
+			this.stopped = !this.stopped;
+			pause.textContent = this.stopped ? 'Go on' : 'Hold';
+		} }, 'Hold');
+		byId('live').before(pause);
+		for (;;) {
+			const began = performance.now();
+			if (!this.stopped && !await this.step()) {
+				byId('live').textContent = 'urxe view has ended; this is what there was';
+				pause.remove();
+				document.body.dataset.ended = 1;
+				return;
+			}
+			byId('live').textContent = this.stopped ? 'held' : this.app ? 'live' : 'live, waits for a program';
+			await new Promise(f => setTimeout(f, Math.max(500, 4 * (performance.now() - began))));
+		}
+	}
+
+	/* false: nobody answers any more */
+	async step() {
+		const answer = await fetch('data?from=' + this.next, { cache: 'no-store' }).catch(() => null);
+		if (!answer || !answer.ok)
+			return false;
+		const got = await answer.json();
+		if (!this.records)
+			this.records = new Records(got.about, 65536);
+		const r = this.records, before = r.n;
+		r.about = got.about;
+		for (const block of got.blocks)
+			r.add(await inflate(bytesOf(block)));
+		this.next = got.next;
+		if (r.n === before && this.app && r.about.traces.length === this.traces)
+			return true;
+		this.traces = r.about.traces.length;
+		r.settle(before);
+		if (this.app)
+			this.app.update();
+		else if (r.n)
+			window.app = this.app = new App(r);
+		if (this.app)
+			document.body.dataset.ready = r.n;
+		return true;
+	}
+}
+
 async function main() {
 	try {
 		if (typeof DecompressionStream === 'undefined')
 			throw new Error('this browser is too old: it needs DecompressionStream');
+		if (!byId('about')) {
+			await new Live().run();
+			return;
+		}
 		const about = JSON.parse(byId('about').textContent), began = performance.now();
 		if (!about.little)
 			throw new Error('the trace is of a machine with another order of bytes; urxe report --text reads it there');

@@ -27,6 +27,10 @@ class Summary {
 
 	/* The worst ones, and the others when they are asked for */
 	fill(findings) {
+		const key = JSON.stringify(findings);
+		if (key === this.filled)
+			return; /* what has the focus keeps it */
+		this.filled = key;
 		const list = byId('findings'), shown = findings.length > SHOWN + 2 ? findings.slice(0, SHOWN) : findings;
 		list.replaceChildren(...shown.map(f => this.finding(f)));
 		if (shown.length < findings.length)

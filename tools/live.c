@@ -1,0 +1,209 @@
+/*
+ * live.c - see live.h.
+ *
+ * Records are taken from the processes' segments as they come and kept as the blocks that pages
+ * ask for, each from where it is: a page that is opened later gets all of them. What goes
+ * beyond LIVE_BYTES is forgotten, the oldest first.
+ *
+ * Nothing is asked of the programs, and only those of the user himself are looked at, root too.
+ */
+#include "tools/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/findings.h"
+#include "tools/inputs.h"
+#include "tools/page_data.h"
+#include "tools/segments.h"
+#include "tools/timeline.h"
+
+#define LIVE_BYTES (256ull << 20) /* of blocks kept */
+
+/* struct block - records, as text of @n bytes */
+struct block {
+	char *text;
+	size_t n;
+};
+
+/*
+ * struct live
+ * @pid:	the processes that are wanted, @n_pid of them; 0: all
+ * @t, @fd, @id: those that were seen, @n of them: their readers, files, and what these are
+ * @block:	blocks number @first to @first + @n_blocks - 1, of @bytes in all
+ * @failed:	-errno of what could not be kept
+ */
+struct live {
+	const long *pid;
+	int n_pid, n;
+	struct trace_reader *t[INPUTS_MAX];
+	int fd[INPUTS_MAX];
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} id[INPUTS_MAX];
+	struct timeline *tl;
+	struct findings *f;
+	struct page_records *records;
+	struct block *block;
+	unsigned long first, n_blocks, room;
+	unsigned long long bytes;
+	int failed;
+};
+
+/* --- programs --------------------------------------------------------------------- */
+
+static bool wanted(const struct live *l, const struct segment *s, struct stat *st)
+{
+	bool is = l->n_pid == 0 && s->life != SEGMENT_GONE;
+
+	for (int i = 0; i < l->n_pid; i++)
+		is |= l->pid[i] == trace_info(s->t)->pid;
+	if (!is || fstat(s->fd, st) || st->st_uid != geteuid() || fstat(s->trace_fd, st))
+		return false;
+	for (int i = 0; i < l->n; i++)
+		if (l->id[i].dev == st->st_dev && l->id[i].ino == st->st_ino)
+			return false;
+	return l->n < INPUTS_MAX;
+}
+
+static void take(void *arg, const struct segment *s)
+{
+	struct live *l = arg;
+	struct trace_reader *t;
+	struct stat st;
+	int fd;
+
+	if (!wanted(l, s, &st))
+		return;
+	fd = fcntl(s->trace_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0 || trace_open_fd(fd, 0, NULL, 0, &t)) {
+		close(fd);
+		return;
+	}
+	if (timeline_add(l->tl, t)) {
+		trace_close(t);
+		close(fd);
+		l->failed = -ENOMEM;
+		return;
+	}
+	l->t[l->n] = t;
+	l->fd[l->n] = fd;
+	l->id[l->n].dev = st.st_dev;
+	l->id[l->n].ino = st.st_ino;
+	findings_traces(l->f, ++l->n);
+}
+
+int live_programs(const struct live *l)
+{
+	return l->n;
+}
+
+/* --- records ---------------------------------------------------------------------- */
+
+static void forget_first(struct live *l)
+{
+	l->bytes -= l->block[0].n;
+	free(l->block[0].text);
+	memmove(l->block, l->block + 1, --l->n_blocks * sizeof(*l->block));
+	l->first++;
+}
+
+static void keep_block(void *arg, const char *base64, size_t n)
+{
+	struct live *l = arg;
+	unsigned long room = l->room ? 2 * l->room : 64;
+	struct block *more;
+
+	if (l->n_blocks == l->room) {
+		more = realloc(l->block, room * sizeof(*more));
+		if (!more) {
+			l->failed = -ENOMEM;
+			return;
+		}
+		l->block = more;
+		l->room = room;
+	}
+	l->block[l->n_blocks].text = malloc(n);
+	if (!l->block[l->n_blocks].text) {
+		l->failed = -ENOMEM;
+		return;
+	}
+	memcpy(l->block[l->n_blocks].text, base64, n);
+	l->block[l->n_blocks++].n = n;
+	l->bytes += n;
+	while (l->bytes > LIVE_BYTES && l->n_blocks > 1)
+		forget_first(l);
+}
+
+int live_look(struct live *l)
+{
+	int ret;
+
+	l->failed = 0;
+	for (int i = 0; i < l->n; i++)
+		if (trace_reload(l->t[i]) == -ENOMEM)
+			l->failed = -ENOMEM;
+	segments_all(take, l);
+	ret = page_records_put(l->records, l->tl, l->f, keep_block, l);
+	return ret ? ret : l->failed;
+}
+
+void live_json(struct live *l, unsigned long from, FILE *out)
+{
+	unsigned long end = l->first + l->n_blocks;
+
+	if (from < l->first || from > end)
+		from = l->first;
+	fputs("{\"about\":", out);
+	page_about(l->t, l->n, l->tl, l->f, l->records, out);
+	fprintf(out, ",\"first\":%lu,\"next\":%lu,\"blocks\":[", from, end);
+	for (unsigned long i = from; i < end; i++) {
+		const struct block *b = &l->block[i - l->first];
+
+		fputs(i > from ? ",\"" : "\"", out);
+		fwrite(b->text, 1, b->n, out);
+		fputs("\"", out);
+	}
+	fputs("]}", out);
+}
+
+/* --- beginning and end ------------------------------------------------------------ */
+
+void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	timeline_close(l->tl);
+	findings_free(l->f);
+	page_records_free(l->records);
+	for (int i = 0; i < l->n; i++) {
+		trace_close(l->t[i]);
+		close(l->fd[i]);
+	}
+	while (l->n_blocks)
+		forget_first(l);
+	free(l->block);
+	free(l);
+}
+
+struct live *live_new(const long *pid, int n)
+{
+	struct live *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->pid = pid;
+	l->n_pid = n;
+	l->tl = timeline_open(NULL, 0);
+	l->f = l->tl ? findings_new(l->t, 0, l->tl) : NULL;
+	l->records = page_records_new();
+	if (l->f && l->records)
+		return l;
+	live_free(l);
+	return NULL;
+}
