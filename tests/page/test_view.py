@@ -163,7 +163,7 @@ class Live(Views):
         v, url = self.view()
         with browser.Browser() as b:
             page = b.open(url, wait=False)
-            page.until("byId('live').textContent === 'live, waits for a program'")
+            page.until("byId('live').textContent.startsWith('live')")
             p = self.program('--trace-size', '1M', '--trace', self.dir)
             page.until('Number(document.body.dataset.ready) > 0')
             processes = page.run('app.records.about.traces.length')
