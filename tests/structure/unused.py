@@ -19,7 +19,6 @@ EXCEPTIONS = {
     'net_port_stats': 'a port without a recorder: for tests',
     'odp_domain_counters': 'page tables without a recorder: for tests',
     'odp_domain_each': 'page tables without a recorder: for tests',
-    'trace_reload': 'a reader that follows a segment: for tests of what a writer may do meanwhile',
 }
 
 PREFIXES = tuple(name for name in EXCEPTIONS if name.endswith('_'))
