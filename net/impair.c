@@ -64,6 +64,7 @@ struct waiting {
  * @busy:	the rate's line is busy until then
  * @latest:	due of the last packet: jitter keeps the order
  * @late:	packets that rules delay, by @due
+ * @lost:	packets that vanished
  */
 struct line {
 	bool active;
@@ -76,6 +77,7 @@ struct line {
 	uint64_t busy;
 	uint64_t latest;
 	struct waiting *late;
+	uint64_t lost;
 };
 
 /* struct impair - @ruled: there are rules for packets */
@@ -438,8 +440,10 @@ static bool obey_rules(struct impair *im, enum impair_dir dir, uint64_t now,
 
 	if (!inject_on(p.kind) || !inject_ask(&p, &what))
 		return true;
-	if (what.action == INJECT_DO_LOSE)
+	if (what.action == INJECT_DO_LOSE) {
+		im->line[dir].lost++;
 		return false;
+	}
 	if (what.action == INJECT_DO_DELAY) {
 		keep_late(&im->line[dir], pkt, now + what.time);
 		return false;
@@ -464,8 +468,10 @@ void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 	pkt->flip = bad ? (int32_t)(bit % (pkt->len * 8ull)) : -1;
 	if (im->ruled && !obey_rules(im, dir, now, pkt, &twice))
 		return;
-	if (lost)
+	if (lost) {
+		l->lost++;
 		return;
+	}
 	due = due_time(l, now, pkt->len, jitter);
 	if (late && !l->held) {
 		l->held = keep(pkt, now + HELD_NS);
@@ -482,6 +488,11 @@ void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 		emit(im, dir, now, copy);
 	if (l->held && --l->passes == 0)
 		let_held_go(im, dir, now);
+}
+
+uint64_t impair_lost(const struct impair *im, enum impair_dir dir)
+{
+	return im->line[dir].lost;
 }
 
 uint64_t impair_run(struct impair *im, uint64_t now)

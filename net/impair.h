@@ -67,6 +67,9 @@ bool impair_has(const struct impair *im, enum impair_dir dir);
 void impair_feed(struct impair *im, enum impair_dir dir, uint64_t now,
 		 struct impair_pkt *pkt);
 
+/* impair_lost - packets that have vanished up to now */
+uint64_t impair_lost(const struct impair *im, enum impair_dir dir);
+
 /* impair_run - let go of packets that are due. When the next one is; UINT64_MAX */
 uint64_t impair_run(struct impair *im, uint64_t now);
 

@@ -84,6 +84,7 @@ static void deliver(struct port_rx *rx, const struct seg *s)
 	pkt = (struct impair_pkt){
 	    .path = rx->path, .local = rx->sk->local, .data = s->data, .len = s->len};
 	impair_feed(rx->p->impair, IMPAIR_RX, rx->p->now, &pkt);
+	rx->p->stats->rx_impaired = impair_lost(rx->p->impair, IMPAIR_RX);
 }
 
 void port_rx_impaired(struct net_port *p, const struct impair_pkt *pkt)

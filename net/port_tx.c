@@ -100,7 +100,7 @@ static void account(struct net_port *p, const struct net_batch *b)
 		p->stats->tx_dropped += b->n;
 		if (b->err == -EMSGSIZE)
 			tell_too_large(p, b);
-	} else {
+	} else if (!b->encap) { /* else they are others', handed on */
 		p->stats->tx_pkts += b->n;
 		p->stats->tx_bytes += b->len;
 	}
@@ -414,6 +414,7 @@ void net_tx_put(struct net_port *p)
 		    .path = p->tx.route->path, .data = p->tx.aside, .len = p->tx.len};
 		port_set_now(p);
 		impair_feed(p->impair, IMPAIR_TX, p->now, &pkt);
+		p->stats->tx_impaired = impair_lost(p->impair, IMPAIR_TX);
 	} else {
 		put(p, p->tx.route, p->tx.len);
 	}

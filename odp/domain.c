@@ -454,22 +454,32 @@ static void counters_read(const struct odp_mr *mr, struct odp_counters *out)
 		    atomic_load_explicit(&mr->demand->counter[i], memory_order_relaxed);
 }
 
-static void counters_zero(struct odp_mr *mr)
+/* What the program is told: since it has reset them */
+static void counters_since(const struct odp_mr *mr, struct odp_counters *out)
 {
+	uint64_t *to = (uint64_t *)out;
+
+	counters_read(mr, out);
 	for (size_t i = 0; mr->demand && i < ODP_N_COUNTERS; i++)
-		atomic_store_explicit(&mr->demand->counter[i], 0, memory_order_relaxed);
+		to[i] -= atomic_load_explicit(&mr->demand->base[i], memory_order_relaxed);
 }
 
 void odp_mr_counters(const struct odp_mr *mr, struct odp_counters *out)
 {
 	dom_settle(mr->dom);
-	counters_read(mr, out);
+	counters_since(mr, out);
 }
 
 void odp_mr_reset_counters(struct odp_mr *mr)
 {
+	struct odp_counters now;
+	const uint64_t *from = (const uint64_t *)&now;
+
 	dom_settle(mr->dom);
-	counters_zero(mr);
+	counters_read(mr, &now);
+	for (size_t i = 0; mr->demand && i < ODP_N_COUNTERS; i++)
+		atomic_store_explicit(&mr->demand->base[i], from[i],
+				      memory_order_relaxed);
 }
 
 void odp_mr_lost(struct odp_mr *mr)
@@ -518,7 +528,7 @@ static void info_read(const struct odp_mr *mr, struct odp_mr_info *info)
 	if (mr->demand)
 		info->pages_cached =
 		    atomic_load_explicit(&mr->demand->pt.live, memory_order_relaxed);
-	counters_read(mr, &info->counters);
+	counters_since(mr, &info->counters);
 }
 
 void odp_mr_describe(struct odp_mr *mr, struct odp_mr_info *out)
@@ -570,6 +580,7 @@ void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
 {
 	struct trace_object *unused = mr->demand ? NULL : mr->seen;
 	struct odp_mr_info *info;
+	struct odp_counters all;
 
 	dom_lock(dom);
 	if (mr->prev)
@@ -588,7 +599,8 @@ void dom_unregister(struct odp_domain *dom, struct odp_mr *mr)
 		info_read(mr, info);
 		info->live = false;
 		info->pages_cached = 0;
-		counters_add(&dom->total, &info->counters);
+		counters_read(mr, &all);
+		counters_add(&dom->total, &all);
 		if (evict_on(&dom->evict))
 			pt_clear(&mr->demand->pt, mr->demand->pt.first,
 				 mr->demand->pt.count, true, mr_forget_fn(mr), mr);

@@ -137,6 +137,7 @@ struct odp_job {
  * @inflight:	under dom->lock
  * @rule:	state of each rule of the domain's script, made at the first access under it;
  *		of the script number @rule_script, see odp_domain.script_no
+ * @base:	what @counter was when the program reset it: reports know nothing of that
  */
 struct odp_demand {
 	struct pagetable pt;
@@ -148,6 +149,7 @@ struct odp_demand {
 	struct inflight *inflight;
 	struct script_state *rule;
 	uint64_t rule_script;
+	_Atomic uint64_t base[ODP_N_COUNTERS];
 };
 
 /*

@@ -43,7 +43,9 @@
 	X(rx_bad_icrc, rx_bad_icrc, PACKETS, "packets dropped for a wrong ICRC") \
 	X(rx_malformed, rx_malformed, PACKETS, "packets dropped since they are none of RoCEv2") \
 	X(rx_no_owner, rx_no_owner, PACKETS, "packets dropped since they are for nobody here") \
-	X(rx_forwarded, rx_forwarded, PACKETS, "packets handed on to other processes of this host")
+	X(rx_forwarded, rx_forwarded, PACKETS, "packets handed on to other processes of this host") \
+	X(tx_impaired, tx_impaired, PACKETS, "packets to be sent that --impair or --inject lost") \
+	X(rx_impaired, rx_impaired, PACKETS, "packets that came in and --impair or --inject lost")
 /* clang-format on */
 
 /* X(id, name): of a device, in the order and by the names of rdma_rxe (rxe_hw_counters.c) */

@@ -45,9 +45,9 @@ START_TEST(bad_settings_get_one_line)
 }
 END_TEST
 
-/* struct log - what came out: numbers in order, when, and which had a flipped bit */
+/* struct log - what came out: numbers in order, when, which had a flipped bit; how many did not */
 struct log {
-	uint64_t now;
+	uint64_t now, lost;
 	unsigned int n, flipped;
 	struct {
 		uint32_t number;
@@ -92,6 +92,7 @@ static void run(const char *settings, enum impair_dir dir, unsigned int n, uint6
 		ck_assert_uint_gt(next, l->now);
 		l->now = next;
 	}
+	l->lost = impair_lost(im, dir);
 	impair_close(im);
 }
 
@@ -129,6 +130,7 @@ START_TEST(frequencies_are_those_asked_for)
 
 	run("loss=3%", IMPAIR_TX, 20000, 10, &a);
 	ck_frequency(20000 - a.n, .03);
+	ck_assert_uint_eq(a.lost, 20000 - a.n);
 	run("dup=7%", IMPAIR_TX, 20000, 10, &a);
 	ck_frequency(a.n - 20000, .07);
 	run("corrupt=0.5%", IMPAIR_TX, 20000, 10, &a);

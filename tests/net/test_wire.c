@@ -360,6 +360,9 @@ START_TEST(hosts_with_several_processes_talk_both_ways)
 	}
 	ck_assert_uint_eq(h_stats(&a[0]).rx_forwarded, 60);
 	ck_assert_uint_eq(h_stats(&b[0]).rx_forwarded, 60);
+	/* which is not what they sent themselves */
+	ck_assert_uint_eq(h_stats(&a[0]).tx_pkts, 30);
+	ck_assert_uint_eq(h_stats(&b[0]).tx_pkts, 30);
 	for (i = 0; i < 3; i++) {
 		h_close(&a[i]);
 		h_close(&b[i]);

@@ -211,6 +211,16 @@ static void report_one(void *arg, const struct odp_mr_info *info)
 	r->faults += info->counters.read_faults;
 }
 
+/* An MR whose one fault the program has reset before its end */
+static void reset_and_gone(void)
+{
+	struct odp_mr *m = util_mr(dom, sim_page(0), PAGE, false);
+
+	ck_assert_int_eq(util_read(m, sim_page(0)), 0);
+	odp_mr_reset_counters(m);
+	odp_mr_put(m);
+}
+
 START_TEST(report_keeps_the_last)
 {
 	struct report r = {0};
@@ -237,6 +247,14 @@ START_TEST(report_keeps_the_last)
 	ck_assert_uint_eq(util_faults(mr), 2);
 	odp_mr_reset_counters(mr);
 	ck_assert_uint_eq(util_faults(mr), 0);
+	/* the program counts anew; reports do not */
+	odp_domain_counters(dom, &c);
+	ck_assert_uint_eq(c.read_faults, 302);
+	ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
+	ck_assert_uint_eq(util_faults(mr), 1);
+	reset_and_gone();
+	odp_domain_counters(dom, &c);
+	ck_assert_uint_eq(c.read_faults, 304);
 	end();
 }
 END_TEST

@@ -342,7 +342,7 @@ static void run_client(struct end *e, double seconds)
 		usleep((useconds_t)(seconds * 1e6));
 	else
 		await(e->plan.other_cq ? e->recv_cq : e->send_cq,
-		      e->plan.unsignaled ? 0 : seconds);
+		      e->plan.unsignaled ? 0.2 : seconds);
 }
 
 static void run_server(struct end *e)

@@ -224,6 +224,14 @@ static void text_network(const struct trace_info *info, FILE *out)
 			report_number(n[TRACE_NET_rx_bad_icrc], buf[1]),
 			report_number(n[TRACE_NET_rx_malformed], buf[2]),
 			report_number(n[TRACE_NET_rx_no_owner], buf[3]));
+	if (n[TRACE_NET_tx_impaired] || n[TRACE_NET_rx_impaired])
+		fprintf(out, "  lost on purpose: %s to be sent, %s that came in\n",
+			report_number(n[TRACE_NET_tx_impaired], buf[0]),
+			report_number(n[TRACE_NET_rx_impaired], buf[1]));
+	if (n[TRACE_NET_rx_forwarded])
+		fprintf(out,
+			"  %s packets were handed on to other processes of this host\n",
+			report_number(n[TRACE_NET_rx_forwarded], buf[0]));
 }
 
 static void report_text(const struct trace_reader *t, FILE *out)
