@@ -89,6 +89,11 @@ uint32_t emu_cq_cqe(const struct emu_cq *cq)
 	return cq->cqe;
 }
 
+uint32_t emu_cq_num(const struct emu_cq *cq)
+{
+	return cq->num;
+}
+
 struct emu_ring_info emu_cq_ring(const struct emu_cq *cq)
 {
 	return emu_ring_info(&cq->ring);

@@ -261,6 +261,8 @@ int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
 int emu_cq_resize(struct emu_cq *cq, uint32_t cqe);
 int emu_cq_destroy(struct emu_cq *cq);
 uint32_t emu_cq_cqe(const struct emu_cq *cq);
+/* The number that records have for it */
+uint32_t emu_cq_num(const struct emu_cq *cq);
 struct emu_ring_info emu_cq_ring(const struct emu_cq *cq);
 /*
  * vendor_err of a completion whose QP was reset since: to be dropped by who polls, as hardware

@@ -106,7 +106,7 @@ static void check_preload(void)
 	char path[PATH_MAX];
 	void *lib;
 
-	if (preload_path(path)) {
+	if (preload_path(SESSION_LIBRARY, path)) {
 		tell(MISSING, "liburxe.so",
 		     "not found beside this program; build or install it");
 		return;

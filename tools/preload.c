@@ -1,5 +1,5 @@
 /*
- * preload.c - where the preload library is.
+ * preload.c - where the preload libraries are.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
  * be installed.
  */
 static const char *const places[] = {
-    "%s/../verbs/liburxe.so", "%s/../" URXE_LIBDIR "/liburxe.so", "%s/../lib/liburxe.so",
-    "%s/../lib64/liburxe.so", URXE_PREFIX "/" URXE_LIBDIR "/liburxe.so"};
+    "%s/../verbs", "%s/../check", "%s/../" URXE_LIBDIR, "%s/../lib",
+    "%s/../lib64", URXE_PREFIX "/" URXE_LIBDIR};
 
-int preload_path(char path[PATH_MAX])
+int preload_path(const char *name, char path[PATH_MAX])
 {
-	char exe[PATH_MAX], *slash, try[2 * PATH_MAX];
+	char exe[PATH_MAX], *slash, dir[2 * PATH_MAX], try[2 * PATH_MAX + 32];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
 	if (n < 0)
@@ -30,7 +30,8 @@ int preload_path(char path[PATH_MAX])
 		return -ENOENT;
 	*slash = '\0';
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(try, sizeof(try), places[i], exe);
+		snprintf(dir, sizeof(dir), places[i], exe);
+		snprintf(try, sizeof(try), "%s/%s", dir, name);
 		if (realpath(try, path))
 			return 0;
 	}

@@ -17,6 +17,7 @@
 
 #include "net/pcap.h"
 #include "net/process_table.h"
+#include "tools/checked.h"
 #include "tools/checks.h"
 #include "tools/injected.h"
 #include "tools/keep.h"
@@ -251,15 +252,29 @@ static int renew_trace(const struct options *o)
 		   : 0;
 }
 
+static int check_suppressions(const struct options *o)
+{
+	const char *path = o->check_suppressions;
+	int err = *path ? checked_suppressions(path) : 0;
+
+	return err ? usage_error("--check-suppressions: %s: %s", path, strerror(-err))
+		   : 0;
+}
+
 /* --- the program's environment ---------------------------------------------------- */
 
 static bool is_ours(const char *lib, size_t len)
 {
-	static const char name[] = "liburxe.so";
-	size_t n = sizeof(name) - 1;
+	static const char *const names[] = {"liburxe.so", CHECK_LIBRARY};
 
-	return len >= n && !strncmp(lib + len - n, name, n) &&
-	       (len == n || lib[len - n - 1] == '/');
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t n = strlen(names[i]);
+
+		if (len >= n && !strncmp(lib + len - n, names[i], n) &&
+		    (len == n || lib[len - n - 1] == '/'))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -313,32 +328,49 @@ static int permit_asan(void)
 }
 
 /* A path that LD_PRELOAD cannot hold gets a link without colons and spaces. */
-static int preload_name(const struct session *s, char path[PATH_MAX])
+static int preload_name(const struct session *s, const char *name, char path[PATH_MAX])
 {
-	char link[sizeof(s->dir) + 16];
-	int ret = preload_path(path);
+	char link[sizeof(s->dir) + 32];
+	int ret = preload_path(name, path);
 
 	if (ret || !strpbrk(path, ": "))
 		return ret;
-	snprintf(link, sizeof(link), "%s/" SESSION_LIBRARY, s->dir);
+	snprintf(link, sizeof(link), "%s/%s", s->dir, name);
 	if (symlink(path, link))
 		return -errno;
 	strcpy(path, link);
 	return 0;
 }
 
+/* What is preloaded, separated by a colon; 0 or EXIT_SETUP */
+static int choose_libraries(const struct options *o, const struct session *s,
+			    char list[2 * PATH_MAX])
+{
+	const char *const names[] = {SESSION_LIBRARY, o->check[0] ? CHECK_LIBRARY : NULL};
+	char lib[PATH_MAX], *p = list;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && names[i]; i++) {
+		int ret = preload_name(s, names[i], lib);
+
+		if (ret) {
+			usage_error("%s: %s",
+				    access("/proc/self", F_OK) ? "/proc" : names[i],
+				    strerror(-ret));
+			return EXIT_SETUP;
+		}
+		p += sprintf(p, "%s%s", i ? ":" : "", lib);
+	}
+	return 0;
+}
+
 static int prepare(struct options *o, const struct session *s)
 {
-	char lib[PATH_MAX];
+	char lib[2 * PATH_MAX];
 	int ret;
 
 	snprintf(o->dir, sizeof(o->dir), "%s", s->dir);
-	ret = preload_name(s, lib);
-	if (ret) {
-		usage_error("%s: %s", access("/proc/self", F_OK) ? "/proc" : "liburxe.so",
-			    strerror(-ret));
+	if (choose_libraries(o, s, lib))
 		return EXIT_SETUP;
-	}
 	ret = options_to_env(o);
 	if (!ret)
 		ret = set_preload(lib);
@@ -377,7 +409,9 @@ static int settle(struct options *o, const struct checks *checks)
 	ret = choose_devices(o);
 	if (!ret)
 		ret = renew_capture(o);
-	return ret ? ret : renew_trace(o);
+	if (!ret)
+		ret = renew_trace(o);
+	return ret ? ret : check_suppressions(o);
 }
 
 /* What is told of the run, and the end of its directory. The exit code */
@@ -389,6 +423,8 @@ static int conclude(const struct options *o, const struct checks *checks,
 	injected_warn(session->dir, o->inject);
 	if (s->ran)
 		code = checks_judge(checks, s, argv, code);
+	if (o->check[0] && checked_report(o) && o->check_exitcode)
+		code = o->check_exitcode;
 	keep_end(keep, argv[0], code);
 	if (s->leftover)
 		session_linger(session);

@@ -238,6 +238,7 @@ static void remove_wills(int dir, bool *others)
 
 	while (d && (e = readdir(d))) {
 		if (is_numbered(e->d_name, WILL_PREFIX) ||
+		    is_numbered(e->d_name, "check.") ||
 		    is_numbered(e->d_name, "." WILL_PREFIX))
 			unlinkat(dir, e->d_name, 0);
 		else if (*e->d_name != '.' && strcmp(e->d_name, "stat") != 0 &&
@@ -262,6 +263,7 @@ bool session_remove(const struct session *s)
 	if (others) {
 		tree_remove(s->lock);
 		unlinkat(s->lock, SESSION_LIBRARY, 0);
+		unlinkat(s->lock, CHECK_LIBRARY, 0);
 	}
 	remove_numbered(s->lock, "stat");
 	remove_numbered(s->lock, POINTS_DIR);

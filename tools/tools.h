@@ -56,6 +56,7 @@ struct session {
 
 #define SESSION_PREFIX	"urxe-session."
 #define SESSION_LIBRARY "liburxe.so" /* see preload_name() of run.c */
+#define CHECK_LIBRARY	"liburxe-check.so" /* preloaded with --check */
 
 /* session_check - is the open directory @dir, called @name, a session of its owner? */
 bool session_check(int dir, const char *name);
@@ -108,7 +109,7 @@ int supervise(char **argv, struct supervised *s);
 /* warn_unless_preloadable - a line on stderr if @name will not see the devices */
 void warn_unless_preloadable(const char *name);
 
-/* preload_path - absolute path of liburxe.so; 0 or -errno */
-int preload_path(char path[PATH_MAX]);
+/* preload_path - absolute path of SESSION_LIBRARY or CHECK_LIBRARY; 0 or -errno */
+int preload_path(const char *name, char path[PATH_MAX]);
 
 #endif

@@ -39,6 +39,7 @@
  * @piece:	what of it is mapped
  * @free:	objects that were given back
  * @fresh, @fresh_left: of the last block, those that were never used
+ * @sink, @sink_kinds: who is told of what; @ring_kinds: what is recorded
  * @abandoned:	a child of fork
  */
 struct recorder_inside {
@@ -53,6 +54,8 @@ struct recorder_inside {
 	size_t n_free, room_free;
 	struct trace_object *fresh;
 	size_t fresh_left;
+	recorder_sink *sink;
+	uint64_t sink_kinds, ring_kinds;
 	bool abandoned;
 };
 
@@ -330,8 +333,16 @@ void recorder_forked(struct recorder *r)
 			return;
 }
 
-void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
-		  const uint64_t *payload)
+void recorder_tell(struct recorder *r, uint64_t kinds, recorder_sink *sink)
+{
+	r->in->sink = sink;
+	r->in->sink_kinds = kinds;
+	r->in->ring_kinds = r->kinds;
+	r->kinds |= kinds;
+}
+
+static void put_in_ring(struct recorder *r, uint64_t now, enum trace_kind kind,
+			const uint64_t *payload)
 {
 	uint64_t n = atomic_fetch_add_explicit(&r->hdr->next, 1, memory_order_relaxed);
 	struct trace_slot *s = &r->slot[n & r->mask];
@@ -350,6 +361,17 @@ void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
 	for (size_t i = 0; i < TRACE_PAYLOAD / 8; i++)
 		atomic_store_explicit(&s->payload[i], payload[i], memory_order_release);
 	atomic_store_explicit(&s->seq, 2 * n + 2, memory_order_release);
+}
+
+void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
+		  const uint64_t *payload)
+{
+	const struct recorder_inside *in = r->in;
+
+	if (in->sink && in->sink_kinds >> kind & 1)
+		in->sink(now, kind, payload);
+	if (!in->sink || in->ring_kinds >> kind & 1)
+		put_in_ring(r, now, kind, payload);
 }
 
 /* --- objects ---------------------------------------------------------------------- */

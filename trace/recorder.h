@@ -54,7 +54,7 @@ struct recorder_piece {
  * struct recorder - private to the process
  * @hdr, @slot:	in the segment
  * @mask:	of the ring
- * @kinds:	a bit for each kind that is recorded
+ * @kinds:	a bit for each kind that is recorded, or told to @sink
  * @in:		what the rest is (recorder.c)
  */
 struct recorder {
@@ -79,6 +79,12 @@ void recorder_close(struct recorder *r);
  * more, neither by records nor through objects, which become memory of the child
  */
 void recorder_forked(struct recorder *r);
+/*
+ * recorder_tell - from now on @sink hears of the kinds that have a bit in @kinds, at once and in the
+ * thread to which they happen. What the ring has stays as it is.
+ */
+typedef void recorder_sink(uint64_t now, enum trace_kind kind, const uint64_t *payload);
+void recorder_tell(struct recorder *r, uint64_t kinds, recorder_sink *sink);
 /* The file's name; NULL if it has none */
 const char *recorder_path(const struct recorder *r);
 /*

@@ -13,7 +13,7 @@ die() {
 
 # To build
 BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
-	libibverbs-dev libisal-dev liburing-dev libjson-c-dev libevent-dev uthash-dev zlib1g-dev"
+	libibverbs-dev libisal-dev liburing-dev libjson-c-dev libevent-dev uthash-dev zlib1g-dev libdw-dev"
 # To run programs: the distribution's own RDMA user space
 RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets, chromium opens pages

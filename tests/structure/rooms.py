@@ -18,13 +18,15 @@ ROOMS = {
     'net':               'base trace inject',
     'odp':               'base trace inject',
     'emu':               'base net odp trace inject',
-    'verbs/host':        'base net odp trace inject emu/hca.h',
+    'check/ids.h':       '',
+    'check':             'base trace check/ids.h verbs/engine/checker.h verbs/host/libc.h verbs/preload',
+    'verbs/host':        'base net odp trace inject emu/hca.h check/ids.h',
     'verbs/engine':      'base verbs/host emu net odp trace inject',
     'verbs/uverbs':      'base verbs/engine verbs/host emu net odp trace inject',
     'verbs/ucma/will_*': 'base net emu/cm_mad.h verbs/ucma/will.h',
     'verbs/ucma':        'base verbs/ucma/will_* verbs/engine verbs/host emu net odp trace inject',
     'verbs/preload':     'base verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace inject',
-    'tools':             'base verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace inject',
+    'tools':             'base verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace inject check/ids.h',
 }
 
 # These stand outside and may use everything.
@@ -32,7 +34,7 @@ OUTSIDE = ('tests', 'examples')
 
 # What takes the place of functions of others: a call of these names from inside goes to libc
 # (verbs/preload/own_calls.c), so it is no call of the room that interposes.
-INTERPOSED = 'verbs/preload/interposed.txt'
+INTERPOSED = ('verbs/preload/interposed.txt', 'check/interposed.txt')
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 SOURCE = ('.c', '.h', '.S')
@@ -112,19 +114,26 @@ def symbols(objs):
     return found
 
 
+def interposed(root):
+    """What programs call by names of libc and libibverbs"""
+    names = set()
+    for path in INTERPOSED:
+        path = os.path.join(root, path)
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as f:
+                names |= set(f.read().split())
+    return names
+
+
 def check_calls(root, build, rooms=ROOMS, crossings=None):
     """Sentences, one for each call against the direction; crossings gets all pairs of rooms"""
-    interposed = set()
-    path = os.path.join(root, INTERPOSED)
-    if os.path.exists(path):
-        with open(path, encoding='utf-8') as f:
-            interposed = set(f.read().split())
+    taken = interposed(root)
     files = [(source, room_of(source, rooms), obj) for source, obj in objects(root, build)
              if room_of(source, rooms)]
     found = symbols([obj for _, _, obj in files])
     owners = {}
     for source, room, obj in files:
-        for name in found[obj][0] - interposed:
+        for name in found[obj][0] - taken:
             owners.setdefault(name, {})[room] = source
     bad = []
     for source, room, obj in files:

@@ -113,6 +113,45 @@ class Suites(unittest.TestCase):
             self.assertIn(f'`{suite}`', rows)
 
 
+class Findings(unittest.TestCase):
+    """check/ids.h: X(name, identifier, class, severity, what, why)"""
+    CLASSES = [name for _, name in entries('check/ids.h', 'CHECK_CLASSES')]
+
+    def sections(self):
+        """{identifier: text} of docs/check.md"""
+        return dict(re.findall(r'(?ms)^### ([a-z-]+)\n(.*?)(?=^##|\Z)', text('docs/check.md')))
+
+    def rows(self):
+        body = re.search(r'#define CHECK_IDS\(X\)(.*?[^\\])\n\n', text('check/ids.h'), re.S).group(1).replace('\\\n', '')
+        rows = re.findall(r'X\((\w+),\s*"([a-z-]+)",\s*(\w+),\s*(\w+),((?:[^()"]|"[^"]*")*)\)', body)
+        for name, ident, group, severity, sentences in rows:
+            what, why = re.split(r'(?<="),', sentences.strip())
+            yield name, ident, group.lower(), severity, *(''.join(re.findall('"([^"]*)"', s)) for s in (what, why))
+
+    def test_the_list_is_read(self):
+        self.assertGreaterEqual(len(list(self.rows())), 35)
+
+    def test_each_is_explained_with_a_wrong_and_a_right_example(self):
+        sections = self.sections()
+        words = {'PORTABLE': 'portability'}
+        for _, ident, _, severity, what, why in self.rows():
+            section = sections[ident]
+            self.assertIn(f'Severity {words.get(severity, severity.lower())}: {what}.\n', section)
+            self.assertIn(f'On hardware: {why}.\n', section)
+            self.assertRegex(section, r'(?s)Found: .*Wrong:\n\n```c\n.*Right:\n\n```c\n')
+        self.assertEqual(sorted(sections), sorted(r[1] for r in self.rows()))
+
+    def test_names_are_the_identifiers(self):
+        for name, ident, *_ in self.rows():
+            self.assertEqual(name.lower().replace('_', '-'), ident)
+
+    def test_each_class_is_an_option_and_described(self):
+        for name in self.CLASSES:
+            self.assertIn(f'`{name}`', text('docs/check.md'))
+            self.assertRegex(text('docs/man/urxe.1'), rf'\b{name}\b')
+            self.assertRegex(text('verbs/host/options.c'), rf'\b{name}\b')
+
+
 class Options(unittest.TestCase):
     def test_the_manual_page_has_each_option_and_its_variable(self):
         options = re.findall(r'\{\{"([\w-]+)", "(URXE_\w+)"', text('verbs/host/options.c'))

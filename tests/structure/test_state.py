@@ -22,6 +22,8 @@ PROVIDER = 'the call of libibverbs in between passes nothing on'
 FORK = 'a handler of fork(2) gets no argument'
 LARGE = 'large, and neither called by threads nor twice at a time'
 THREAD = 'a property of the thread, as its cancellation state is'
+LOADED = 'the checker is a library that is there or not: of the process, and its wrappers get no argument'
+LIBDW = 'what elfutils has read of files; a command runs once'
 PROCESS = 'a property of the process, asked for before there is any object'
 
 STATE = {
@@ -64,6 +66,16 @@ STATE = {
     'verbs/preload/poll_watch.c': {'known': 'what libibverbs hands to the wrapper of a poll has no room for it'},
     'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},
     'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},
+    'verbs/engine/checker.c': {'checker': 'attached by the loader, before there is an engine'},
+    'check/start.c': {'lock': LOADED, 'inside': 'of free(3), which gets no argument', 'wanted': LOADED},
+    'check/stacks.c': {'bucket': LOADED, 'kept': 'stacks of the thread'},
+    'check/findings.c': dict.fromkeys(('findings', 'n_findings', 'expected', 'ignored', 'n_ignored'), LOADED),
+    'check/ranges.c': dict.fromkeys(('bucket', 'unused', 'all', 'in_size', 'n_uses'), LOADED),
+    'check/objects.c': {'bucket': LOADED, 'last': 'what the thread asked for last'},
+    'check/requests.c': {'unused': LOADED},
+    'check/memory.c': {'kept': LOADED, 'n_kept': LOADED, 'looking_up': 'of free(3), which gets no argument'},
+    'check/verbs.c': {'wrapped': ORIGINALS},
+    'tools/symbols.c': {'debug_path': LIBDW, 'dwfl': LIBDW},
     'tools/doctor.c': {'all_there': 'a command runs once'},
     'tools/injected.c': {'rule': LARGE},
     'tools/checks.c': {'v': LARGE},

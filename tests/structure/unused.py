@@ -24,15 +24,6 @@ EXCEPTIONS = {
 PREFIXES = tuple(name for name in EXCEPTIONS if name.endswith('_'))
 
 
-def interposed(root):
-    """What programs call by names of libc and libibverbs"""
-    path = os.path.join(root, rooms.INTERPOSED)
-    if not os.path.exists(path):
-        return set()
-    with open(path, encoding='utf-8') as f:
-        return set(f.read().split())
-
-
 def unused(root, build):
     """(source, name) of what no other file uses, exceptions or not"""
     files = [(source, obj) for source, obj in rooms.objects(root, build)
@@ -42,7 +33,7 @@ def unused(root, build):
     for source, obj in files:
         for name in found[obj][1]:
             users.setdefault(name, set()).add(source)
-    used_elsewhere = interposed(root)
+    used_elsewhere = rooms.interposed(root)
     for source, obj in files:
         for name in found[obj][0] - used_elsewhere:
             if not users.get(name, set()) - {source}:

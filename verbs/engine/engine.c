@@ -17,6 +17,7 @@
 
 #include "inject/inject.h"
 #include "odp/guard.h"
+#include "verbs/engine/checker.h"
 #include "verbs/engine/engine_internal.h"
 #include "verbs/engine/recording.h"
 #include "verbs/engine/vfile.h"
@@ -203,12 +204,15 @@ static int start_layers(struct engine *e, const char **what)
 	    .stats = (struct net_stats *)e->rec->hdr->net,
 	    .what = what,
 	};
+	const struct checker *c = checker_get();
 	unsigned int i;
 	int ret, fds[ODP_FDS], n;
 	struct odp_caps caps;
 	void *table;
 	size_t len;
 
+	if (c)
+		recorder_tell(e->rec, c->kinds, c->record);
 	e->opt.odp.recorder = e->rec;
 	e->opt.odp.script = e->opt.odp_script[0] ? e->opt.odp_script : NULL;
 	*what = "on-demand paging";

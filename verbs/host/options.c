@@ -16,9 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "net/impair.h"
 #include "verbs/host/options.h"
+#include "verbs/host/options_check.h"
+#include "verbs/host/options_text.h"
 
 #define NAME_LEN_MAX 40	    /* of names that are compared */
 #define EXPLAIN_MAX  86400u /* seconds */
@@ -38,49 +39,7 @@ struct row {
 	void (*clear)(struct options *o);
 };
 
-static __attribute__((format(printf, 3, 4))) int bad(char *err, size_t errlen,
-						     const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, errlen, fmt, ap);
-	va_end(ap);
-	/* The value may hold anything; the message stays one line. */
-	if (errlen)
-		text_make_line(err);
-	return -EINVAL;
-}
-
 /* --- texts ------------------------------------------------------------------------ */
-
-static int take_text(char *dst, size_t size, const char *value, char *err, size_t errlen)
-{
-	if (!*value)
-		return bad(err, errlen, "is empty");
-	if (strlen(value) >= size)
-		return bad(err, errlen, "is longer than %zu bytes", size - 1);
-	memcpy(dst, value, strlen(value) + 1);
-	return 0;
-}
-
-static bool give_text(const char *src, char *buf, size_t len)
-{
-	snprintf(buf, len, "%s", src);
-	return *src;
-}
-
-/* The program may change its directory before it opens the file. */
-static bool give_path(const char *prefix, const char *path, char *buf, size_t len)
-{
-	char cwd[PATH_MAX];
-
-	if (*path != '/' && getcwd(cwd, sizeof(cwd)))
-		snprintf(buf, len, "%s%s/%s", prefix, cwd, path);
-	else
-		snprintf(buf, len, "%s%s", prefix, path);
-	return true;
-}
 
 static int parse_dir(struct options *o, const char *v, char *err, size_t errlen)
 {
@@ -836,6 +795,32 @@ static const struct row rows[] = {
       "peer that is not ready or silent, page faults"},
      parse_explain,
      format_explain},
+    {{"check", "URXE_CHECK", "CLASS,...", "all", false,
+      "look for faults in the program's use of RDMA: completions,\n"
+      "leaks, buffers, memory, order, rights, portability, or all"},
+     parse_check,
+     format_check},
+    {{"check-log", "URXE_CHECK_LOG", "FILE", NULL, false,
+      "write what --check finds to FILE instead of stderr"},
+     parse_check_log,
+     format_check_log},
+    {{"check-json", "URXE_CHECK_JSON", "FILE", NULL, false,
+      "write it as JSON to FILE, too"},
+     parse_check_json,
+     format_check_json},
+    {{"check-sarif", "URXE_CHECK_SARIF", "FILE", NULL, false,
+      "write it as SARIF to FILE, too, which code review tools read"},
+     parse_check_sarif,
+     format_check_sarif},
+    {{"check-suppressions", "URXE_CHECK_SUPPRESSIONS", "FILE", NULL, false,
+      "leave out what FILE names: lines of an identifier and a\n"
+      "function, both of which may be patterns as * and ibv_*"},
+     parse_check_suppressions,
+     format_check_suppressions},
+    {{"check-exitcode", "URXE_CHECK_EXITCODE", "N", NULL, false,
+      "exit with N if --check finds an error or a hazard"},
+     parse_check_exitcode,
+     format_check_exitcode},
     {{"shm-dir", "URXE_SHM_DIR", "DIR", NULL, false,
       "where processes find each other; default /dev/shm"},
      parse_shm_dir,

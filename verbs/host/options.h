@@ -32,6 +32,10 @@
  * @report_on_failure: directory for the reports of runs that fail, or empty
  * @explain:	seconds after which is said what hangs; 0: never
  * @completions: are recorded, too
+ * @check:	classes of the checker, separated by commas, or empty: it is not loaded
+ * @check_log, @check_json, @check_sarif: where findings go, or empty
+ * @check_suppressions: files that say which are not wanted, separated by colons
+ * @check_exitcode: of a run with findings; 0: the program's
  * @shm_dir:	where the shared table is; empty for /dev/shm
  */
 struct options {
@@ -56,6 +60,10 @@ struct options {
 	unsigned int explain;
 	bool completions;
 	char impair[256];
+	char check[128];
+	char check_log[256], check_json[256], check_sarif[256];
+	char check_suppressions[512];
+	int check_exitcode;
 	char shm_dir[256];
 };
 

@@ -24,6 +24,7 @@
 #include <stddef.h>
 
 #include "emu/queue_layout.h"
+#include "verbs/engine/checker.h"
 #include "verbs/preload/context_hook.h"
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/next_verb.h"
@@ -338,7 +339,9 @@ static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context
 	case IBV_QPT_XRC_SEND:
 		return xrc_create_initiator(orig, context, attr);
 	default:
-		return orig(context, attr);
+		/* which sees ordinary work requests only */
+		return checker_get() ? xrc_create_listing(orig, context, attr)
+				     : orig(context, attr);
 	}
 }
 
@@ -494,12 +497,10 @@ static bool is_hooked(const struct ibv_context *context)
 	return false;
 }
 
-void context_hook_receives(struct ibv_context *context)
+static void hook_receives(struct ibv_context *context)
 {
 	int i, j;
 
-	if (is_hooked(context))
-		return;
 	i = place_for(post_recv_orig, (void *)context->ops.post_recv);
 	j = place_for(post_srq_orig, (void *)context->ops.post_srq_recv);
 	if (i < 0 || j < 0)
@@ -508,27 +509,43 @@ void context_hook_receives(struct ibv_context *context)
 	context->ops.post_srq_recv = post_srq_hooked[j];
 }
 
-/* Equip @context if it is one of ours */
+void context_hook_receives(struct ibv_context *context)
+{
+	/* those of the checker are outermost: ours are below */
+	if (!is_hooked(context) && !checker_get())
+		hook_receives(context);
+}
+
 static void equip(struct ibv_context *context)
 {
-	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
 	struct verbs_context *vctx;
 	int i;
 
-	if (!ctx)
-		return;
-	vfile_put(&ctx->vf);
 	i = place_for(poll_orig, (void *)context->ops.poll_cq);
 	if (i >= 0)
 		context->ops.poll_cq = poll_hooked[i];
-	if (inject_on(INJECT_CALL))
-		context_hook_receives(context);
+	if (inject_on(INJECT_CALL) || checker_get())
+		hook_receives(context);
 	vctx = verbs_get_ctx(context);
 	if (!vctx)
 		return;
 	hook_extended(vctx);
 	if (has_member(vctx, offsetof(struct verbs_context, open_qp)))
 		hook_xrc(vctx);
+}
+
+/* Equip @context if it is one of ours; the checker of the run comes last, and outermost. */
+static void equip_ours(struct ibv_context *context)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	const struct checker *c = checker_get();
+
+	if (!ctx)
+		return;
+	vfile_put(&ctx->vf);
+	equip(context);
+	if (c)
+		c->context(context);
 }
 
 #undef ibv_open_device
@@ -538,7 +555,7 @@ INTERPOSE struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct ibv_context *context = next ? next(device) : NULL;
 
 	if (context)
-		equip(context);
+		equip_ours(context);
 	return context;
 }
 
@@ -548,7 +565,7 @@ INTERPOSE struct ibv_context *ibv_import_device(int cmd_fd)
 	struct ibv_context *context = next ? next(cmd_fd) : NULL;
 
 	if (context)
-		equip(context);
+		equip_ours(context);
 	return context;
 }
 

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "verbs/engine/checker.h"
 #include "verbs/engine/engine.h"
 #include "verbs/preload/interpose.h"
 
@@ -69,6 +70,17 @@ EARLY static size_t whole_pages(size_t len)
 	return (len + page - 1) & ~(page - 1);
 }
 
+/* Let the checker of the run know first. */
+EARLY static void tell(enum checker_change what, const void *addr, size_t len)
+{
+	const struct checker *c = checker_get();
+	int err = errno;
+
+	if (c && len)
+		c->memory(what, addr, len);
+	errno = err;
+}
+
 /*
  * struct change - of a range that the kernel could tell of
  * @dom:	NULL: there are no page tables
@@ -109,11 +121,19 @@ EARLY static void change_end(const struct change *c, bool done, bool remains)
 
 INTERPOSE int munmap(void *addr, size_t len)
 {
-	struct change c = change_begin(addr, len);
-	int ret = REAL(munmap)(addr, len);
+	struct change c;
+	int ret;
 
+	tell(CHECKER_UNMAP, addr, len);
+	c = change_begin(addr, len);
+	ret = REAL(munmap)(addr, len);
 	change_end(&c, !ret, ret);
 	return ret;
+}
+
+EARLY static bool replaces(int flags)
+{
+	return flags & MAP_FIXED && !(flags & MAP_FIXED_NOREPLACE);
 }
 
 /*
@@ -123,9 +143,12 @@ INTERPOSE int munmap(void *addr, size_t len)
  */
 INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
-	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
-	void *p = REAL(mmap)(addr, len, prot, flags, fd, offset);
+	struct change c;
+	void *p;
 
+	tell(CHECKER_REPLACE, addr, replaces(flags) ? len : 0);
+	c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	p = REAL(mmap)(addr, len, prot, flags, fd, offset);
 	change_end(&c, p != MAP_FAILED, true);
 	return p;
 }
@@ -133,9 +156,12 @@ INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t 
 INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
 		       off64_t offset)
 {
-	struct change c = change_begin(addr, flags & MAP_FIXED ? len : 0);
-	void *p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
+	struct change c;
+	void *p;
 
+	tell(CHECKER_REPLACE, addr, replaces(flags) ? len : 0);
+	c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
 	change_end(&c, p != MAP_FAILED, true);
 	return p;
 }
@@ -148,6 +174,8 @@ EARLY static void *resize(void *old, size_t old_len, size_t len)
 	    change_begin((char *)old + kept, kept < had && kept ? had - kept : 0);
 	void *p = REAL(mremap)(old, old_len, len, 0, NULL);
 
+	if (p != MAP_FAILED && kept < had)
+		tell(CHECKER_UNMAP, (char *)old + kept, had - kept);
 	change_end(&c, p != MAP_FAILED, p == MAP_FAILED);
 	return p;
 }
@@ -173,12 +201,15 @@ INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		if (p != MAP_FAILED || errno != ENOMEM || !flags)
 			return p;
 	}
+	tell(CHECKER_REPLACE, to, fixed ? len : 0);
 	from = change_begin(old, old_len);
 	target = change_begin(to, fixed ? len : 0);
 	p = REAL(mremap)(old, old_len, len, flags, to);
 	change_end(&from, p != MAP_FAILED && p != old,
 		   p == MAP_FAILED || p == old || flags & MREMAP_DONTUNMAP);
 	change_end(&target, p != MAP_FAILED, p == MAP_FAILED);
+	if (p != MAP_FAILED && p != old)
+		tell(CHECKER_UNMAP, old, old_len);
 	return p;
 }
 
@@ -198,9 +229,13 @@ EARLY static bool discards(int advice)
 
 INTERPOSE int madvise(void *addr, size_t len, int advice)
 {
-	struct change c = change_begin(addr, discards(advice) ? len : 0);
-	int ret = REAL(madvise)(addr, len, advice);
+	struct change c;
+	int ret;
 
+	tell(CHECKER_DISCARD, addr, discards(advice) ? len : 0);
+	tell(CHECKER_DONTFORK, addr, advice == MADV_DONTFORK ? len : 0);
+	c = change_begin(addr, discards(advice) ? len : 0);
+	ret = REAL(madvise)(addr, len, advice);
 	change_end(&c, false, true);
 	/*
 	 * The event comes before the kernel discards, so a racing fault may slip in.
@@ -367,9 +402,12 @@ static size_t attached(const void *addr)
 INTERPOSE int shmdt(const void *addr)
 {
 	size_t len = attached(addr);
-	struct change c = change_begin(addr, len);
-	int ret = REAL(shmdt)(addr);
+	struct change c;
+	int ret;
 
+	tell(CHECKER_UNMAP, addr, len);
+	c = change_begin(addr, len);
+	ret = REAL(shmdt)(addr);
 	change_end(&c, !ret, ret);
 	if (!ret)
 		invalidate(domain(), addr, len);

@@ -26,6 +26,17 @@ struct ibv_qp *xrc_open_target(xrc_create_qp_ex_fn create, struct ibv_context *c
 struct ibv_qp *xrc_create_initiator(xrc_create_qp_ex_fn create,
 				    struct ibv_context *context,
 				    struct ibv_qp_init_attr_ex *attr);
+/*
+ * A QP of the other types, which posts what is built with operations of struct ibv_qp_ex as
+ * ordinary work requests; it does so only if all of @attr's operations are such that can
+ */
+#define XRC_LISTED_OPS                                                                   \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |                \
+	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                            \
+	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |                       \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+struct ibv_qp *xrc_create_listing(xrc_create_qp_ex_fn create, struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr);
 /* ibv_post_send(3) on it */
 int xrc_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* All of the list or nothing; 0 or an error number */

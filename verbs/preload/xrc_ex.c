@@ -23,12 +23,6 @@
 #include "verbs/preload/next_verb.h"
 #include "verbs/preload/xrc.h"
 
-#define SEND_OPS                                                                         \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |                \
-	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                            \
-	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |                       \
-	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
-
 /* struct request - a work request with what it points to */
 struct request {
 	struct ibv_send_wr wr;
@@ -85,6 +79,14 @@ static void wr_start(struct ibv_qp_ex *ex)
 	builds = b;
 }
 
+static int post_list(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	return qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_all(qp, wr)
+					       : ibv_post_send(qp, wr, &bad);
+}
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct build **place = place_of(ex);
@@ -94,7 +96,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		return ENOMEM;
 	err = (*place)->err;
 	if (!err && (*place)->first)
-		err = xrc_post_all(&ex->qp_base, &(*place)->first->wr);
+		err = post_list(&ex->qp_base, &(*place)->first->wr);
 	end(place);
 	return err;
 }
@@ -233,6 +235,18 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 		r->wr.qp_type.xrc.remote_srqn = remote_srqn;
 }
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
+{
+	struct request *r = current(ex);
+
+	if (!r)
+		return;
+	r->wr.wr.ud.ah = ah;
+	r->wr.wr.ud.remote_qpn = remote_qpn;
+	r->wr.wr.ud.remote_qkey = remote_qkey;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 			    const struct ibv_sge *list)
 {
@@ -290,6 +304,7 @@ static void set_send_ops(struct ibv_qp_ex *ex, uint64_t flags)
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
@@ -321,7 +336,7 @@ struct ibv_qp *xrc_create_initiator(xrc_create_qp_ex_fn create,
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return create(context, attr);
-	if (!to_ex || attr->send_ops_flags & ~(uint64_t)SEND_OPS) {
+	if (!to_ex || attr->send_ops_flags & ~(uint64_t)XRC_LISTED_OPS) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -331,5 +346,21 @@ struct ibv_qp *xrc_create_initiator(xrc_create_qp_ex_fn create,
 	attr->comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (qp)
 		set_send_ops(to_ex(qp), attr->send_ops_flags);
+	return qp;
+}
+
+struct ibv_qp *xrc_create_listing(xrc_create_qp_ex_fn create, struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_ex *(*to_ex)(struct ibv_qp *) = next_verb("ibv_qp_to_qp_ex");
+	struct ibv_qp *qp = create(context, attr);
+	struct ibv_qp_ex *ex;
+
+	if (!qp || !to_ex || !(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
+	    attr->send_ops_flags & ~(uint64_t)XRC_LISTED_OPS)
+		return qp;
+	ex = to_ex(qp);
+	if (ex)
+		set_send_ops(ex, attr->send_ops_flags);
 	return qp;
 }

@@ -1,0 +1,247 @@
+/*
+ * check.h - inside of the checker: what its files have of each other.
+ *
+ * Theory of operation
+ *
+ * The checker keeps its own picture of the program's objects (objects.c) and of the requests that
+ * are outstanding (requests.c), by the rules of verbs and not by what this device happens to
+ * do: a request is outstanding until its completion, or a later one of its send queue, was
+ * polled. Objects it knows from the records of the HCA, requests from the operations of
+ * the contexts, which it wraps (verbs.c), memory from free(3) and the calls that the
+ * library interposes (memory.c). What is wrong goes to findings.c, with the call stacks of
+ * stacks.c.
+ *
+ * Locks: one for all (check_lock()). The engine's lock may be held when it is taken, since
+ * records come with it; nothing that takes the engine's lock is called with it.
+ * A thread that has it is marked, so that free(3) of a function of libc that the checker
+ * uses does not come back to it.
+ */
+#ifndef URXE_CHECK_CHECK_H
+#define URXE_CHECK_CHECK_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "check/ids.h"
+#include "trace/names.h"
+#include "verbs/engine/checker.h"
+#include "verbs/preload/checker_face.h"
+
+/* --- start.c ---------------------------------------------------------------------- */
+
+/* Is the class of @id asked for? */
+bool check_wants(enum check_id id);
+/* False: this thread has it already */
+bool check_lock(void);
+void check_unlock(void);
+/* CLOCK_MONOTONIC, ns: the time of records */
+uint64_t check_now(void);
+
+/* --- stacks.c --------------------------------------------------------------------- */
+
+#define CHECK_FRAMES 24
+
+/* struct check_stack - return addresses, the innermost first; kept for ever, once for each */
+struct check_stack {
+	struct check_stack *next;
+	uint64_t hash;
+	unsigned int n;
+	void *pc[CHECK_FRAMES];
+};
+
+/* The stack of this thread; NULL without memory. With the lock */
+const struct check_stack *check_stack(void);
+
+/* --- findings.c ------------------------------------------------------------------- */
+
+/*
+ * struct check_with - a stack that explains a finding
+ * @what:	"registered", "posted"
+ */
+struct check_with {
+	const char *what;
+	const struct check_stack *stack;
+};
+
+/*
+ * check_report - a finding, counted only if its stack (@with[0], or the first there is) had it
+ * before. @n of @with; the text names the objects. With the lock
+ */
+__attribute__((format(printf, 4, 5))) void check_report(enum check_id id,
+							const struct check_with *with,
+							unsigned int n, const char *fmt,
+							...);
+/* The program knows that @id will be found; false: there is no such identifier */
+bool check_expect(const char *id);
+/* In a child of fork: its own are to come */
+void check_forget_findings(void);
+/* A finding about @len bytes at @addr is not wanted */
+bool check_ignored(uint64_t addr, uint64_t len);
+void check_ignore(uint64_t addr, uint64_t len);
+
+/* --- ranges.c --------------------------------------------------------------------- */
+
+struct check_request;
+struct check_piece;
+
+/*
+ * struct check_use - memory that an outstanding request uses
+ * @lkey:	of its region; @writes: the HCA writes there
+ * @hash:	of what it had when it was posted, if @hashed
+ * @next, @prev: of all; @piece: places in the index
+ */
+struct check_use {
+	uint64_t addr, len;
+	uint32_t lkey;
+	bool writes, hashed;
+	uint64_t hash;
+	struct check_request *request;
+	struct check_use *next, *prev;
+	struct check_piece *piece;
+};
+
+/* False: no memory, it is not known then */
+bool check_use_add(struct check_use *u);
+void check_use_del(struct check_use *u);
+/* In a child of fork */
+void check_forget_uses(void);
+/* Is anything in use? Without the lock */
+bool check_uses_any(void);
+/* Each use that overlaps, at least once, until @fn returns true */
+bool check_uses_in(uint64_t addr, uint64_t len,
+		   bool (*fn)(struct check_use *u, void *arg), void *arg);
+
+/* --- objects.c -------------------------------------------------------------------- */
+
+/* What memory has become under a region */
+enum check_fate { CHECK_KEPT, CHECK_REMAPPED, CHECK_DISCARDED };
+
+/*
+ * struct check_queue - requests that are outstanding, the oldest first
+ * @unsignaled:	how many make no completion
+ */
+struct check_queue {
+	struct check_request *first, *last;
+	unsigned int n, unsignaled;
+};
+
+/*
+ * struct check_object - an object of the program
+ * @made:	where; @ended: where it was destroyed
+ * @users:	of a CQ: QPs; @pd: of an MR, QP, SRQ or AH
+ */
+struct check_object {
+	enum trace_object_kind kind;
+	uint32_t id, pd;
+	bool gone, told;
+	const struct check_stack *made, *ended;
+	struct check_object *next;
+	union {
+		struct {
+			uint64_t addr, length, iova;
+			uint32_t access;
+			enum check_fate fate;
+			uint64_t fate_addr, fate_len;
+			const struct check_stack *fate_at;
+			bool used, remote_used;
+			const struct check_stack *prefetched;
+		} mr;
+		struct {
+			struct check_object *send_cq, *recv_cq, *srq;
+			enum ibv_qp_type type;
+			enum ibv_qp_state state;
+			bool sig_all, opaque;
+			uint32_t max_send;
+			struct check_queue sq, rq;
+			uint32_t
+			    taken; /* receives that messages have taken and nobody polled */
+			const struct check_stack *failed_at; /* an error was polled */
+			enum ibv_wc_status failed;
+			uint64_t rnr_since;
+			unsigned int rnrs;
+			uint64_t va; /* the peer's last request */
+			uint32_t rkey, length;
+			uint8_t opcode;
+		} qp;
+		struct {
+			struct ibv_cq *app;
+			uint32_t size, pending;
+			uint64_t produced, polled;
+			unsigned int events, acked;
+			bool armed_full;
+			const struct check_stack *armed;
+		} cq;
+		struct {
+			struct ibv_srq *app;
+			struct check_object *cq; /* of all its QPs, if it is one */
+			bool mixed;
+			unsigned int users; /* QPs */
+			struct check_queue rq;
+			uint32_t taken;
+			uint64_t rnr_since;
+			unsigned int rnrs;
+		} srq;
+	};
+};
+
+struct check_object *check_find(enum trace_object_kind kind, uint32_t id);
+struct check_object *check_cq(struct ibv_cq *cq);
+struct check_object *check_srq(struct ibv_srq *srq);
+/* A record; with the lock */
+void check_record(uint64_t now, enum trace_kind kind, const uint64_t *payload);
+/* What of the whole is left, when it ends; with the lock */
+void check_leaks_at_exit(void);
+void check_leaks_at_close(const struct check_stack *here);
+/* The program has changed this memory */
+void check_memory_changed(enum checker_change what, uint64_t addr, uint64_t len);
+/* The program is about to fork; and in the child */
+void check_fork(void);
+void check_forget_objects(void);
+/* A registration uses @len bytes at @addr of its memory: is it still what was pinned? */
+void check_fate(struct check_object *mr, uint64_t addr, uint64_t len,
+		const struct check_with *by);
+const char *check_object_name(const struct check_object *o, char buf[64]);
+
+/* --- requests.c ------------------------------------------------------------------- */
+
+/*
+ * struct check_request - one that is outstanding
+ * @in_error:	posted to a QP in ERR
+ */
+struct check_request {
+	struct check_request *next;
+	struct check_object *qp; /* or the SRQ */
+	uint64_t wr_id;
+	const struct check_stack *posted;
+	enum ibv_wr_opcode opcode;
+	bool receive, signaled, in_error;
+	unsigned int n_uses;
+	struct check_use *use;
+};
+
+/* The program posts; before it does, and when it has failed (the last @n of the posts) */
+void check_post_send(struct check_object *qp, const struct ibv_send_wr *wr);
+void check_post_recv(struct check_object *q, const struct ibv_recv_wr *wr);
+void check_post_failed(struct check_object *q, bool receive, unsigned int n);
+/* It has polled this */
+void check_polled(struct check_object *cq, const struct ibv_wc *wc);
+/* All are forgotten: the queue is reset or gone */
+void check_drop(struct check_object *q);
+/* May the HCA still touch its memory? */
+bool check_is_active(const struct check_request *r);
+/* Which use is it: "SEND wr_id 0x1 of QP 17" */
+const char *check_request_name(const struct check_request *r, char buf[96]);
+
+/* --- verbs.c ---------------------------------------------------------------------- */
+
+void check_context(struct ibv_context *context);
+
+/* --- memory.c --------------------------------------------------------------------- */
+
+/* Memory of the program goes: does a request use it? */
+/* struct checker */
+void check_memory(enum checker_change what, const void *addr, size_t len);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * objects.h - what objects.c needs of the files that know requests and the program's calls, and
+ * gives to them alone.
+ */
+#ifndef URXE_CHECK_OBJECTS_H
+#define URXE_CHECK_OBJECTS_H
+
+#include "check/check.h"
+
+/* The object that had this number, and is destroyed; NULL */
+struct check_object *check_find_gone(enum trace_object_kind kind, uint32_t id);
+bool check_is_pinned(const struct check_object *mr);
+
+/* Each CQ that exists and whose object of the program is known */
+void check_each_cq(void (*fn)(struct check_object *cq, const void *arg), const void *arg);
+
+/* requests.c: who waited for a receive request since *@since, asking *@rnrs times, and is served */
+void check_late_receive(const struct check_object *q, uint64_t *since, unsigned int *rnrs,
+			const struct check_stack *posted);
+
+/* verbs.c: libibverbs keeps registered memory from children */
+bool check_fork_is_safe(void);
+/* memory.c: the program does, MADV_DONTFORK */
+bool check_kept_from_children(uint64_t addr, uint64_t len);
+
+#endif

@@ -1,0 +1,536 @@
+/*
+ * requests.c - requests from the post to the poll, and the memory that they use meanwhile.
+ *
+ * Theory of operation
+ *
+ * A post enters a request at the end of its queue. A send completion that is polled takes out
+ * all up to its own request: those before it are done, too, and made no completion. A
+ * receive completion takes out the first request with its wr_id, which is the first of a
+ * receive queue, and any of a shared one. What the HCA has done, and that a slot of its ring is
+ * free, does not count: the program cannot know it.
+ *
+ * What a request sends is hashed when it is posted, and when its completion is polled.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "check/objects.h"
+
+#define HASH_ALL (1u << 20) /* what is longer is hashed at its ends only */
+#define HASH_END (64u << 10)
+#define CHUNK	 4096u
+#define OPCODES	 16
+
+static struct check_request *unused;
+
+/* --- lists -------------------------------------------------------------------------- */
+
+static struct check_queue *queue_of(struct check_object *o, bool receive)
+{
+	if (o->kind == TRACE_OBJ_SRQ)
+		return &o->srq.rq;
+	if (!receive)
+		return &o->qp.sq;
+	return o->qp.srq ? &o->qp.srq->srq.rq : &o->qp.rq;
+}
+
+static struct check_object *cq_of(const struct check_object *o, bool receive)
+{
+	if (o->kind == TRACE_OBJ_SRQ)
+		return o->srq.cq;
+	return receive ? o->qp.recv_cq : o->qp.send_cq;
+}
+
+static struct check_request *new_request(unsigned int n_uses)
+{
+	struct check_request *r = unused;
+
+	if (r)
+		unused = r->next;
+	else
+		r = malloc(sizeof(*r));
+	if (!r)
+		return NULL;
+	*r = (struct check_request){.n_uses = n_uses};
+	r->use = n_uses ? calloc(n_uses, sizeof(*r->use)) : NULL;
+	if (n_uses && !r->use)
+		r->n_uses = 0;
+	return r;
+}
+
+static void free_request(struct check_request *r)
+{
+	for (unsigned int i = 0; i < r->n_uses; i++)
+		check_use_del(&r->use[i]);
+	free(r->use);
+	r->next = unused;
+	unused = r;
+}
+
+static void append(struct check_queue *q, struct check_request *r,
+		   struct check_object *cq)
+{
+	if (q->last)
+		q->last->next = r;
+	else
+		q->first = r;
+	q->last = r;
+	q->n++;
+	if (!r->signaled)
+		q->unsignaled++;
+	else if (cq)
+		cq->cq.pending++;
+}
+
+/* Take out what is behind @before; NULL: the first */
+static struct check_request *take_out(struct check_queue *q, struct check_request *before,
+				      struct check_object *cq)
+{
+	struct check_request *r = before ? before->next : q->first;
+
+	if (before)
+		before->next = r->next;
+	else
+		q->first = r->next;
+	if (q->last == r)
+		q->last = before;
+	q->n--;
+	if (!r->signaled)
+		q->unsignaled--;
+	else if (cq && cq->cq.pending)
+		cq->cq.pending--;
+	return r;
+}
+
+static void drop_all(struct check_queue *q, struct check_object *cq)
+{
+	while (q->first)
+		free_request(take_out(q, NULL, cq));
+}
+
+void check_drop(struct check_object *q)
+{
+	if (q->kind == TRACE_OBJ_SRQ) {
+		drop_all(&q->srq.rq, q->srq.cq);
+		q->srq.taken = 0;
+		return;
+	}
+	drop_all(&q->qp.sq, q->qp.send_cq);
+	drop_all(&q->qp.rq, q->qp.recv_cq);
+	q->qp.taken = 0;
+}
+
+/* What is flushed is not touched, and a shared queue without a QP gets no message. */
+bool check_is_active(const struct check_request *r)
+{
+	if (r->qp->kind == TRACE_OBJ_SRQ)
+		return r->qp->srq.users;
+	return !r->in_error && r->qp->qp.state != IBV_QPS_ERR;
+}
+
+const char *check_request_name(const struct check_request *r, char buf[96])
+{
+	static const char *const names[OPCODES] = {
+	    [IBV_WR_RDMA_WRITE] = "WRITE",
+	    [IBV_WR_RDMA_WRITE_WITH_IMM] = "WRITE_WITH_IMM",
+	    [IBV_WR_SEND] = "SEND",
+	    [IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+	    [IBV_WR_RDMA_READ] = "READ",
+	    [IBV_WR_ATOMIC_CMP_AND_SWP] = "COMPARE_AND_SWAP",
+	    [IBV_WR_ATOMIC_FETCH_AND_ADD] = "FETCH_AND_ADD",
+	    [IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+	};
+	const char *name = (unsigned int)r->opcode < OPCODES && names[r->opcode]
+			       ? names[r->opcode]
+			       : "request";
+
+	snprintf(buf, 96, "%s wr_id 0x%" PRIx64 " of %s %u",
+		 r->receive ? "receive" : name, r->wr_id,
+		 r->qp->kind == TRACE_OBJ_SRQ ? "SRQ" : "QP", r->qp->id);
+	return buf;
+}
+
+/* --- what is sent -------------------------------------------------------------------- */
+
+static uint64_t mix_in(uint64_t h, const uint8_t *p, size_t n)
+{
+	uint64_t a = h, b = ~h, c = h << 1, d = h ^ n, w[4];
+
+	for (; n >= sizeof(w); p += sizeof(w), n -= sizeof(w)) {
+		memcpy(w, p, sizeof(w));
+		a = (a ^ w[0]) * 0x9e3779b97f4a7c15ull;
+		b = (b ^ w[1]) * 0xbf58476d1ce4e5b9ull;
+		c = (c ^ w[2]) * 0x94d049bb133111ebull;
+		d = (d ^ w[3]) * 0xd6e8feb86659fd93ull;
+	}
+	for (; n; n--)
+		a = (a ^ *p++) * 0x9e3779b97f4a7c15ull;
+	return a ^ (b << 17 | b >> 47) ^ (c << 31 | c >> 33) ^ (d << 43 | d >> 21);
+}
+
+static bool hash_range(uint64_t addr, uint64_t len, uint64_t *h)
+{
+	uint8_t buf[CHUNK];
+
+	for (uint64_t at = 0; at < len; at += CHUNK) {
+		size_t n = len - at < CHUNK ? (size_t)(len - at) : CHUNK;
+
+		if (urxe_checker_copy(buf, (const void *)(addr + at), n))
+			return false;
+		*h = mix_in(*h, buf, n);
+	}
+	return true;
+}
+
+static bool hash_use(const struct check_use *u, uint64_t *h)
+{
+	*h = 1;
+	if (u->len <= HASH_ALL)
+		return hash_range(u->addr, u->len, h);
+	return hash_range(u->addr, HASH_END, h) &&
+	       hash_range(u->addr + u->len - HASH_END, HASH_END, h);
+}
+
+static void compare(const struct check_request *r, const struct check_use *u)
+{
+	const struct check_with with[] = {{"completion polled", check_stack()},
+					  {"posted", r->posted}};
+	char what[96];
+	uint64_t h;
+
+	if (!u->hashed || !hash_use(u, &h) || h == u->hash ||
+	    check_ignored(u->addr, u->len))
+		return;
+	check_report(CHECK_SEND_CHANGED, with + 1, 1,
+		     "%s, somewhere in %" PRIu64 " bytes at 0x%" PRIx64,
+		     check_request_name(r, what), u->len, u->addr);
+}
+
+/* --- posts ---------------------------------------------------------------------------- */
+
+static bool is_written(const struct check_request *r)
+{
+	return r->receive || r->opcode == IBV_WR_RDMA_READ ||
+	       r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* struct meeting - a use that is about to begin */
+struct meeting {
+	const struct check_request *r;
+	const struct ibv_sge *sge;
+	bool fence;
+};
+
+static bool meets_target(struct check_use *u, void *arg)
+{
+	const struct meeting *m = arg;
+	const struct check_with with[] = {{"posted", m->r->posted},
+					  {"posted before", u->request->posted}};
+	char one[96], other[96];
+
+	if (!u->writes || u->request->in_error ||
+	    check_ignored(m->sge->addr, m->sge->length))
+		return false;
+	check_report(CHECK_RECEIVES_OVERLAP, with, 2, "%s and %s at 0x%" PRIx64,
+		     check_request_name(m->r, one), check_request_name(u->request, other),
+		     (uint64_t)m->sge->addr);
+	return true;
+}
+
+static bool meets_read(struct check_use *u, void *arg)
+{
+	const struct meeting *m = arg;
+	const struct check_with with[] = {{"posted", m->r->posted},
+					  {"posted before", u->request->posted}};
+	char one[96], other[96];
+
+	if (!u->writes || u->request->receive || !check_is_active(u->request) ||
+	    (m->fence && u->request->qp == m->r->qp) ||
+	    check_ignored(m->sge->addr, m->sge->length))
+		return false;
+	check_report(CHECK_READ_UNFENCED, with, 2, "%s sends what %s brings",
+		     check_request_name(m->r, one),
+		     check_request_name(u->request, other));
+	return true;
+}
+
+/* The region whose address or number is nearest, for the reader of a finding */
+static void bad_lkey(const struct check_request *r, const struct ibv_sge *sge)
+{
+	const struct check_object *was = check_find_gone(TRACE_OBJ_MR, sge->lkey);
+	const struct check_with with[] = {{"posted", r->posted},
+					  {"deregistered", was ? was->ended : NULL}};
+	char what[96], name[64];
+
+	check_report(CHECK_SGE_BAD_LKEY, with, was ? 2 : 1, "%s: key 0x%08x%s%s",
+		     check_request_name(r, what), sge->lkey,
+		     was ? ", which was of " : " was never given",
+		     was ? check_object_name(was, name) : "");
+}
+
+static bool is_inside(const struct check_object *mr, const struct ibv_sge *sge)
+{
+	return sge->addr >= mr->mr.iova && sge->addr - mr->mr.iova <= mr->mr.length &&
+	       sge->length <= mr->mr.length - (sge->addr - mr->mr.iova);
+}
+
+/* The region that @sge is in; NULL: a finding, or one that is not known */
+static struct check_object *region_of(const struct check_request *r,
+				      const struct ibv_sge *sge)
+{
+	struct check_object *mr = check_find(TRACE_OBJ_MR, sge->lkey);
+	char what[96], name[64];
+
+	if (!mr) {
+		bad_lkey(r, sge);
+		return NULL;
+	}
+	const struct check_with with[] = {{"posted", r->posted},
+					  {"registered", mr->made}};
+	if (!is_inside(mr, sge)) {
+		check_report(CHECK_SGE_OUTSIDE_MR, with, 2,
+			     "%s: %u bytes at offset %" PRId64 " of %s",
+			     check_request_name(r, what), sge->length,
+			     (int64_t)(sge->addr - mr->mr.iova),
+			     check_object_name(mr, name));
+		return NULL;
+	}
+	if (is_written(r) && !(mr->mr.access & IBV_ACCESS_LOCAL_WRITE))
+		check_report(CHECK_LOCAL_WRITE_MISSING, with, 2, "%s into %s",
+			     check_request_name(r, what), check_object_name(mr, name));
+	return mr;
+}
+
+static void begin_use(struct check_request *r, struct check_use *u,
+		      const struct ibv_sge *sge, bool fence)
+{
+	struct check_object *mr = sge->length ? region_of(r, sge) : NULL;
+	struct meeting m = {r, sge, fence};
+	uint64_t addr;
+
+	if (!mr)
+		return;
+	addr = mr->mr.addr + (sge->addr - mr->mr.iova);
+	mr->mr.used = true;
+	check_fate(mr, addr, sge->length, &(struct check_with){"posted", r->posted});
+	*u = (struct check_use){.addr = addr,
+				.len = sge->length,
+				.lkey = sge->lkey,
+				.writes = is_written(r),
+				.request = r};
+	check_uses_in(addr, sge->length, u->writes ? meets_target : meets_read, &m);
+	if (!u->writes && check_is_pinned(mr) && check_wants(CHECK_SEND_CHANGED))
+		u->hashed = hash_use(u, &u->hash);
+	check_use_add(u);
+}
+
+static void begin_uses(struct check_request *r, const struct ibv_sge *sge, bool fence)
+{
+	for (unsigned int i = 0; i < r->n_uses; i++)
+		begin_use(r, &r->use[i], &sge[i], fence);
+}
+
+static void queue_fills(struct check_object *qp, const struct check_request *r)
+{
+	const struct check_with here[] = {{"posted", r->posted}};
+	const struct check_queue *q = &qp->qp.sq;
+
+	if (q->n < qp->qp.max_send || qp->qp.state != IBV_QPS_RTS)
+		return;
+	if (q->unsignaled == q->n)
+		check_report(CHECK_SQ_UNSIGNALED, here, 1,
+			     "QP %u: %u requests, none of them signaled, and room for %u",
+			     qp->id, q->n, qp->qp.max_send);
+	else
+		check_report(
+		    CHECK_SQ_OVERCOMMIT, here, 1,
+		    "QP %u: %u requests whose completions were not polled, and room "
+		    "for %u",
+		    qp->id, q->n, qp->qp.max_send);
+}
+
+static void cq_fills(const struct check_object *cq, const struct check_request *r)
+{
+	const struct check_with with[] = {{"posted", r->posted},
+					  {"CQ made", cq ? cq->made : NULL}};
+
+	if (cq && cq->cq.pending > cq->cq.size)
+		check_report(CHECK_CQ_TOO_SMALL, with, 2,
+			     "CQ %u: %u completions may come, and there is room for %u",
+			     cq->id, cq->cq.pending, cq->cq.size);
+}
+
+static void goes_on(struct check_object *qp, const struct check_request *r)
+{
+	const struct check_with with[] = {{"posted", r->posted},
+					  {"the error was polled", qp->qp.failed_at}};
+
+	if (qp->qp.failed_at && qp->qp.state == IBV_QPS_ERR)
+		check_report(CHECK_ERROR_IGNORED, with, 2,
+			     "QP %u, after a completion with status %d (%s)", qp->id,
+			     qp->qp.failed, trace_name(TRACE_STATUS, qp->qp.failed));
+}
+
+static void misaligned(const struct check_request *r, const struct ibv_send_wr *wr)
+{
+	const struct check_with here[] = {{"posted", r->posted}};
+	char what[96];
+
+	if ((wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	     wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
+	    wr->wr.atomic.remote_addr % 8)
+		check_report(CHECK_ATOMIC_MISALIGNED, here, 1, "%s at 0x%" PRIx64,
+			     check_request_name(r, what), wr->wr.atomic.remote_addr);
+}
+
+static bool has_data(const struct ibv_send_wr *wr)
+{
+	return wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD ||
+	       wr->opcode == IBV_WR_SEND_WITH_INV;
+}
+
+void check_post_send(struct check_object *qp, const struct ibv_send_wr *wr)
+{
+	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+	struct check_request *r = new_request(
+	    is_inline || !has_data(wr) || wr->num_sge < 0 ? 0
+							  : (unsigned int)wr->num_sge);
+
+	if (!r)
+		return;
+	r->qp = qp;
+	r->wr_id = wr->wr_id;
+	r->opcode = wr->opcode;
+	r->posted = check_stack();
+	r->signaled = qp->qp.sig_all || wr->send_flags & IBV_SEND_SIGNALED;
+	r->in_error = qp->qp.state == IBV_QPS_ERR;
+	queue_fills(qp, r);
+	goes_on(qp, r);
+	misaligned(r, wr);
+	begin_uses(r, wr->sg_list, wr->send_flags & IBV_SEND_FENCE);
+	append(&qp->qp.sq, r, qp->qp.send_cq);
+	cq_fills(qp->qp.send_cq, r);
+}
+
+void check_late_receive(const struct check_object *q, uint64_t *since, unsigned int *rnrs,
+			const struct check_stack *posted)
+{
+	const struct check_with with[] = {
+	    {posted ? "the receive request was posted" : "QP made",
+	     posted ? posted : q->made}};
+
+	check_report(CHECK_RNR, with, 1,
+		     "%s %u: %" PRIu64 " us after the message, which was "
+		     "turned away %u times",
+		     q->kind == TRACE_OBJ_SRQ ? "SRQ" : "QP", q->id,
+		     (check_now() - *since) / 1000, *rnrs);
+	*since = 0;
+	*rnrs = 0;
+}
+
+void check_post_recv(struct check_object *q, const struct ibv_recv_wr *wr)
+{
+	struct check_request *r =
+	    new_request(wr->num_sge < 0 ? 0 : (unsigned int)wr->num_sge);
+	bool shared = q->kind == TRACE_OBJ_SRQ;
+
+	if (!r)
+		return;
+	r->qp = q;
+	r->wr_id = wr->wr_id;
+	r->receive = true;
+	r->signaled = true;
+	r->posted = check_stack();
+	r->in_error = !shared && q->qp.state == IBV_QPS_ERR;
+	if (!shared)
+		goes_on(q, r);
+	if (shared && q->srq.rnr_since)
+		check_late_receive(q, &q->srq.rnr_since, &q->srq.rnrs, r->posted);
+	else if (!shared && q->qp.rnr_since)
+		check_late_receive(q, &q->qp.rnr_since, &q->qp.rnrs, r->posted);
+	begin_uses(r, wr->sg_list, false);
+	append(queue_of(q, true), r, cq_of(q, true));
+	cq_fills(cq_of(q, true), r);
+}
+
+void check_post_failed(struct check_object *o, bool receive, unsigned int n)
+{
+	struct check_queue *q = queue_of(o, receive);
+
+	while (n-- && q->n) {
+		struct check_request *before = NULL, *r = q->first;
+
+		while (r->next) {
+			before = r;
+			r = r->next;
+		}
+		free_request(take_out(q, before, cq_of(o, receive)));
+	}
+}
+
+/* --- polls ----------------------------------------------------------------------------- */
+
+static void done_until(struct check_object *qp, const struct ibv_wc *wc)
+{
+	struct check_queue *q = &qp->qp.sq;
+	struct check_request *r = q->first;
+
+	while (r && !(r->wr_id == wc->wr_id && (r->signaled || wc->status)))
+		r = r->next;
+	if (!r)
+		return;
+	for (bool last = false; !last;) {
+		struct check_request *head = take_out(q, NULL, qp->qp.send_cq);
+
+		last = head == r;
+		for (unsigned int i = 0; i < head->n_uses && !wc->status; i++)
+			compare(head, &head->use[i]);
+		free_request(head);
+	}
+}
+
+static bool received(struct check_object *o, struct check_queue *q, uint64_t wr_id)
+{
+	struct check_request *before = NULL, *r = q->first;
+
+	while (r && r->wr_id != wr_id) {
+		before = r;
+		r = r->next;
+	}
+	if (!r)
+		return false;
+	free_request(take_out(q, before, cq_of(o, true)));
+	return true;
+}
+
+/* Of an XRC target the completion does not tell the SRQ: it is another's matter. */
+static void done_receive(struct check_object *qp, const struct ibv_wc *wc)
+{
+	struct check_object *o = qp->qp.srq ? qp->qp.srq : qp;
+	uint32_t *taken = qp->qp.srq ? &o->srq.taken : &o->qp.taken;
+
+	if (received(o, queue_of(qp, true), wc->wr_id) && *taken)
+		--*taken;
+}
+
+void check_polled(struct check_object *cq, const struct ibv_wc *wc)
+{
+	struct check_object *qp = check_find(TRACE_OBJ_QP, wc->qp_num);
+
+	if (cq)
+		cq->cq.polled++;
+	if (!qp || qp->qp.opaque)
+		return;
+	if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR) {
+		qp->qp.failed = wc->status;
+		qp->qp.failed_at = check_stack();
+	}
+	if (wc->opcode & IBV_WC_RECV)
+		done_receive(qp, wc);
+	else
+		done_until(qp, wc);
+}

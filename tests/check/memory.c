@@ -1,0 +1,247 @@
+/* memory.c - programs that take memory away from the HCA, or bring it in for nothing */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "corpus.h"
+#include "kit.h"
+
+#define SIGNALED IBV_SEND_SIGNALED
+#define LOCAL	 IBV_ACCESS_LOCAL_WRITE
+#define REMOTE	 (LOCAL | IBV_ACCESS_REMOTE_WRITE)
+#define LEN	 (4 * KIT_PAGE)
+
+/* struct pair - left writes from @from to @to */
+struct pair {
+	struct kit k;
+	char *from, *to;
+	struct ibv_mr *from_mr, *to_mr;
+};
+
+static void write_all(struct pair *p)
+{
+	NEED(!kit_rdma(p->k.left, IBV_WR_RDMA_WRITE, p->from_mr, p->from, LEN, p->to,
+		       p->to_mr->rkey, SIGNALED));
+	kit_good(p->k.left_cq);
+}
+
+static void pair_open(struct pair *p)
+{
+	kit_open(&p->k);
+	p->from = kit_map(LEN);
+	p->to = kit_map(LEN);
+	p->from_mr = kit_reg(&p->k, p->from, LEN, LOCAL);
+	p->to_mr = kit_reg(&p->k, p->to, LEN, REMOTE);
+	write_all(p);
+}
+
+static void pair_close(struct pair *p)
+{
+	kit_destroy_qps(&p->k);
+	kit_dereg(p->from_mr);
+	kit_dereg(p->to_mr);
+	kit_close_rest(&p->k);
+}
+
+static void replace(char *p, size_t len)
+{
+	NEED(mmap(p, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		  -1, 0) == p);
+}
+
+/* The right one registers again what is new. */
+static void pinned_remapped(bool wrong)
+{
+	struct pair p;
+
+	pair_open(&p);
+	replace(p.from, LEN);
+	if (!wrong) {
+		kit_dereg(p.from_mr);
+		p.from_mr = kit_reg(&p.k, p.from, LEN, LOCAL);
+	}
+	write_all(&p);
+	pair_close(&p);
+}
+
+/* The last page, moved away, and used by the peer */
+static void pinned_remapped_moved(bool wrong)
+{
+	struct pair p;
+	char *away;
+
+	pair_open(&p);
+	away = mremap(p.to + LEN - KIT_PAGE, KIT_PAGE, KIT_PAGE,
+		      MREMAP_MAYMOVE | MREMAP_FIXED, kit_map(KIT_PAGE));
+	NEED(away != MAP_FAILED);
+	replace(p.to + LEN - KIT_PAGE, KIT_PAGE);
+	if (!wrong) {
+		kit_dereg(p.to_mr);
+		p.to_mr = kit_reg(&p.k, p.to, LEN, REMOTE);
+	}
+	write_all(&p);
+	pair_close(&p);
+}
+
+/* The right one lets the HCA find its pages when it needs them. */
+static void pinned_discarded(bool wrong)
+{
+	struct pair p;
+
+	pair_open(&p);
+	kit_dereg(p.from_mr);
+	p.from_mr =
+	    kit_reg(&p.k, p.from, LEN, LOCAL | (wrong ? 0 : IBV_ACCESS_ON_DEMAND));
+	NEED(!madvise(p.from, LEN, MADV_DONTNEED));
+	write_all(&p);
+	pair_close(&p);
+}
+
+/* struct part - what a thread discards */
+struct part {
+	char *p;
+};
+
+static void discard(void *arg)
+{
+	struct part *part = arg;
+
+	NEED(!madvise(part->p, KIT_PAGE, MADV_DONTNEED));
+}
+
+static void pinned_discarded_by_a_thread(bool wrong)
+{
+	char *other = kit_map(KIT_PAGE);
+	struct part part;
+	struct pair p;
+
+	pair_open(&p);
+	part.p = wrong ? p.to + KIT_PAGE : other;
+	kit_in_thread(discard, &part);
+	write_all(&p);
+	pair_close(&p);
+}
+
+static void fork_once(void *unused)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(0);
+	NEED(waitpid(pid, &status, 0) == pid && !status);
+}
+
+static void fork_pinned(bool wrong)
+{
+	struct pair p;
+
+	pair_open(&p);
+	if (!wrong) {
+		NEED(!madvise(p.from, LEN, MADV_DONTFORK));
+		NEED(!madvise(p.to, LEN, MADV_DONTFORK));
+	}
+	fork_once(NULL);
+	pair_close(&p);
+}
+
+static void fork_pinned_by_a_thread(bool wrong)
+{
+	struct pair p;
+
+	pair_open(&p);
+	if (!wrong) {
+		kit_dereg(p.from_mr);
+		kit_dereg(p.to_mr);
+	}
+	kit_in_thread(fork_once, NULL);
+	if (!wrong) {
+		p.from_mr = kit_reg(&p.k, p.from, LEN, LOCAL);
+		p.to_mr = kit_reg(&p.k, p.to, LEN, REMOTE);
+		write_all(&p);
+	}
+	pair_close(&p);
+}
+
+static int prefetch(struct pair *p, struct ibv_mr *mr, uint32_t len, uint32_t flags)
+{
+	struct ibv_sge range = {(uintptr_t)mr->addr, len, mr->lkey};
+
+	return ibv_advise_mr(p->k.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, flags, &range,
+			     1);
+}
+
+static void prefetch_of(struct pair *p, bool wrong, uint32_t flags)
+{
+	struct ibv_mr *mr;
+
+	pair_open(p);
+	mr = kit_reg(&p->k, kit_map(LEN), LEN, LOCAL | IBV_ACCESS_ON_DEMAND);
+	NEED(!prefetch(p, mr, LEN, flags));
+	kit_sleep(50);
+	if (!wrong) {
+		NEED(!kit_rdma(p->k.left, IBV_WR_RDMA_WRITE, mr, mr->addr, LEN, p->to,
+			       p->to_mr->rkey, SIGNALED));
+		kit_good(p->k.left_cq);
+	}
+	kit_dereg(mr);
+	pair_close(p);
+}
+
+static void prefetch_unused(bool wrong)
+{
+	struct pair p;
+
+	prefetch_of(&p, wrong, IBV_ADVISE_MR_FLAG_FLUSH);
+}
+
+static void prefetch_unused_in_the_background(bool wrong)
+{
+	struct pair p;
+
+	prefetch_of(&p, wrong, 0);
+}
+
+static void advise_failed(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(LEN), LEN, LOCAL | IBV_ACCESS_ON_DEMAND);
+	prefetch(&p, mr, LEN + wrong, IBV_ADVISE_MR_FLAG_FLUSH);
+	NEED(!kit_recv(p.k.right, mr, mr->addr, LEN));
+	kit_destroy_qps(&p.k);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* Of a region that is not on demand */
+static void advise_failed_pinned(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(LEN), LEN, LOCAL | (wrong ? 0 : IBV_ACCESS_ON_DEMAND));
+	prefetch(&p, mr, LEN, IBV_ADVISE_MR_FLAG_FLUSH);
+	NEED(!kit_recv(p.k.right, mr, mr->addr, LEN));
+	kit_destroy_qps(&p.k);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+const struct program memory_programs[] = {
+    {"pinned-remapped", "plain", pinned_remapped},
+    {"pinned-remapped", "moved-for-the-peer", pinned_remapped_moved},
+    {"pinned-discarded", "plain", pinned_discarded},
+    {"pinned-discarded", "thread", pinned_discarded_by_a_thread},
+    {"fork-pinned", "plain", fork_pinned},
+    {"fork-pinned", "thread", fork_pinned_by_a_thread},
+    {"prefetch-unused", "plain", prefetch_unused},
+    {"prefetch-unused", "background", prefetch_unused_in_the_background},
+    {"advise-failed", "plain", advise_failed},
+    {"advise-failed", "pinned", advise_failed_pinned},
+    {NULL, NULL, NULL},
+};
