@@ -271,7 +271,7 @@ enum resp_verdict res_execute(struct tr_qp *t, const struct roce_hdr *h,
 /* The memory of a READ response failed or is not there: say so instead of it. */
 static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdict v)
 {
-	uint32_t psn = roce_psn_add(r->first_psn, r->cur);
+	uint32_t psn = roce_psn_add(r->first_psn, r->cur), pos = r->cur * t->qp->mtu;
 	uint32_t before = (r->msn - 1) & ROCE_MSN_MASK; /* the READ is not complete */
 
 	if (v == V_HOLD) {
@@ -285,8 +285,7 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 		t->resp.nak_psn = psn;
 		t->resp.nak_msn = before;
 	} else if (v == V_ACCESS) {
-		diagnose_read(t, r->rkey, r->va + (uint64_t)r->cur * t->qp->mtu,
-			      r->len - r->cur * t->qp->mtu);
+		diagnose_read(t, r->rkey, r->va + pos, r->len - pos);
 		resp_fatal(t, v, psn, false);
 		t->resp.nak_msn = before;
 	} else if (v == V_DROP) {
