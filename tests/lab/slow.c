@@ -28,7 +28,7 @@ bool slow_begin(void *mem, size_t pages, bool protect)
 		UFFDIO_REGISTER_MODE_MISSING | (protect ? UFFDIO_REGISTER_MODE_WP : 0),
 	};
 
-	ufd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	ufd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	if (ufd < 0 || ioctl(ufd, UFFDIO_API, &api)) {
 		printf("no userfaultfd here: skipped\n");
 		return false;

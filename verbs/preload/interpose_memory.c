@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "verbs/engine/checker.h"
@@ -227,6 +228,15 @@ EARLY static bool discards(int advice)
 	}
 }
 
+/*
+ * The tables are to be told: the event of what is discarded comes before that is done, so a
+ * racing fault may slip in. There is none at all for the other two.
+ */
+EARLY static bool forgets(int advice)
+{
+	return discards(advice) || advice == MADV_PAGEOUT || advice == MADV_GUARD_INSTALL;
+}
+
 INTERPOSE int madvise(void *addr, size_t len, int advice)
 {
 	struct change c;
@@ -237,14 +247,29 @@ INTERPOSE int madvise(void *addr, size_t len, int advice)
 	c = change_begin(addr, discards(advice) ? len : 0);
 	ret = REAL(madvise)(addr, len, advice);
 	change_end(&c, false, true);
-	/*
-	 * The event comes before the kernel discards, so a racing fault may slip in.
-	 * There is none at all for the other two.
-	 */
-	if (!ret &&
-	    (discards(advice) || advice == MADV_PAGEOUT || advice == MADV_GUARD_INSTALL))
+	if (!ret && forgets(advice))
 		invalidate(domain(), addr, len);
 	return ret;
+}
+
+/*
+ * The ranges may be of another process, where the same addresses mean other memory: then pages
+ * fault once more than they need. How much of it was done does not matter either.
+ */
+INTERPOSE ssize_t process_madvise(int pidfd, const struct iovec *v, size_t n, int advice,
+				  unsigned int flags)
+{
+	struct odp_domain *dom = domain();
+	ssize_t done;
+
+	if (!REAL(process_madvise)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	done = REAL(process_madvise)(pidfd, v, n, advice, flags);
+	for (size_t i = 0; done > 0 && dom && forgets(advice) && i < n; i++)
+		invalidate(dom, v[i].iov_base, v[i].iov_len);
+	return done;
 }
 
 /* glibc's POSIX_MADV_DONTNEED does nothing: there is nothing to interpose. */
