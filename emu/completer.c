@@ -32,7 +32,7 @@
 
 #define LONG_RNR_NS                                                                      \
 	10000000000u	/* a peer that is not ready for so long has forgotten something */
-#define FLOOD_NS 20000u /* between requests that are sent in vain, ODP_FAULT_FLOOD */
+#define FLOOD_NS 20000u /* between requests that are sent in vain */
 
 static struct tr_qp *of_ack_timer(struct tr_timer *timer)
 {
@@ -407,12 +407,19 @@ static void no_place(struct tr_qp *t, const struct odp_access *acc)
 	/* it waits already, and goes back to this response then */
 	if (t->req.state == REQ_RNR)
 		return;
-	if (acc->model == ODP_FAULT_DAMMING && t->qp->attr.timeout) {
+	switch (odp_model_requester(acc->model)) {
+	case ODP_REQUESTER_LOSES:
+		if (!t->qp->attr.timeout)
+			break;
 		t->req.recovering = true; /* until the timer says so */
 		return;
+	case ODP_REQUESTER_ASKS_AGAIN:
+		if (t->qp->hca->now + FLOOD_NS < again)
+			again = t->qp->hca->now + FLOOD_NS;
+		break;
+	case ODP_REQUESTER_WAITS:
+		break;
 	}
-	if (acc->model == ODP_FAULT_FLOOD && t->qp->hca->now + FLOOD_NS < again)
-		again = t->qp->hca->now + FLOOD_NS;
 	t->req.why = TRACE_WHY_RETRY_FAULT;
 	req_rewind(t);
 	req_enter(t, REQ_MEM, again);

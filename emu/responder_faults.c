@@ -39,24 +39,24 @@ static enum resp_verdict judge(struct tr_qp *t, const struct odp_access *acc)
 
 	if (acc->ready_at == ODP_WHEN_RESOLVED && !resp->slow_since)
 		resp->slow_since = t->qp->hca->now;
-	switch (acc->model) {
-	case ODP_FAULT_SYNC:
+	switch (odp_model_responder(acc->model)) {
+	case ODP_RESPONDER_HOLDS:
 		if (acc->ready_at == ODP_WHEN_RESOLVED && resp->pressed) {
 			resp->rnr_code = patience(t, acc->ready_at);
 			return V_RNR;
 		}
 		resp_start_timer(t, acc->ready_at);
 		return V_HOLD;
-	case ODP_FAULT_RNR:
+	case ODP_RESPONDER_NAKS:
 		resp->rnr_code = patience(t, acc->ready_at);
 		return V_RNR;
-	case ODP_FAULT_FLOOD:
+	case ODP_RESPONDER_NAKS_SOON:
 		resp->rnr_code = tr_rnr_code(0);
 		return V_RNR;
-	case ODP_FAULT_DAMMING:
+	case ODP_RESPONDER_GOES_DEAF:
 		resp->mute_until = acc->ready_at;
 		return V_DROP;
-	case ODP_FAULT_DROP:
+	case ODP_RESPONDER_DROPS:
 		break;
 	}
 	return V_DROP;

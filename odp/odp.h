@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "trace/counters.h"
+#include "trace/models.h"
 
 struct odp_domain; /* the page tables of one process */
 struct odp_mr;
@@ -90,26 +91,64 @@ struct odp_os {
 };
 
 /*
- * How a fault is served: X(ID, name, what it is). All but SYNC without latency answer -EAGAIN
- * until the fault is resolved; what the transport does meanwhile is its part of the model
- * (resp_defer() and no_place() in emu/). Longer in docs/odp.md.
+ * How a fault is served: the list is in trace/models.h. All but SYNC without latency answer -EAGAIN
+ * until the fault is resolved; what the transport does meanwhile is its part of the model.
  */
-#define ODP_FAULT_MODEL_LIST(X)                                                          \
-	X(SYNC, "sync", "at once, nobody notices but for the time")                      \
-	X(RNR, "rnr", "the responder answers RNR NAK meanwhile, the requester waits")    \
-	X(DROP, "drop", "the responder drops the packet")                                \
-	X(DAMMING, "damming",                                                            \
-	  "as DROP, and what else comes on that QP meanwhile is lost, too")              \
-	X(FLOOD, "flood", "the requester re-sends over and over until it is resolved")
-
-/* The numbers are also those of enum urxe_fault_model: new ones come at the end. */
-#define ODP_FAULT_MODEL_ID(id, name, what) ODP_FAULT_##id,
-enum odp_fault_model { ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_ID) };
-#define ODP_FAULT_MODEL_ONE(id, name, what) +1
-enum { ODP_FAULT_MODELS = ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_ONE) };
+#define ODP_FAULT_MODEL_ID(id, name, responder, requester, what) ODP_FAULT_##id,
+enum odp_fault_model { TRACE_MODELS(ODP_FAULT_MODEL_ID) };
+#define ODP_FAULT_MODEL_ONE(id, name, responder, requester, what) +1
+enum { ODP_FAULT_MODELS = TRACE_MODELS(ODP_FAULT_MODEL_ONE) };
 /* All names, for messages: "sync, rnr, ..." */
-#define ODP_FAULT_MODEL_COMMA(id, name, what) ", " name
-#define ODP_FAULT_MODEL_NAMES		      (&(ODP_FAULT_MODEL_LIST(ODP_FAULT_MODEL_COMMA))[2])
+#define ODP_FAULT_MODEL_COMMA(id, name, responder, requester, what) ", " name
+#define ODP_FAULT_MODEL_NAMES					    (&(TRACE_MODELS(ODP_FAULT_MODEL_COMMA))[2])
+
+/*
+ * enum odp_responder - what a responder does with a request that finds no page
+ * HOLDS:	the request, and all behind it, waits here
+ * NAKS:	RNR NAK with the time that is left; NAKS_SOON: with the shortest there is
+ * DROPS:	as if it had been lost
+ * GOES_DEAF:	as DROPS, and so with all that comes until the page is there
+ */
+enum odp_responder {
+	ODP_RESPONDER_HOLDS,
+	ODP_RESPONDER_NAKS,
+	ODP_RESPONDER_NAKS_SOON,
+	ODP_RESPONDER_DROPS,
+	ODP_RESPONDER_GOES_DEAF,
+};
+
+/*
+ * enum odp_requester - what a requester does whose memory is not there for a response
+ * WAITS:	asks again when the page is there
+ * LOSES:	the response; its timeout finds out
+ * ASKS_AGAIN:	and again meanwhile
+ */
+enum odp_requester {
+	ODP_REQUESTER_WAITS,
+	ODP_REQUESTER_LOSES,
+	ODP_REQUESTER_ASKS_AGAIN,
+};
+
+#define ODP_FAULT_MODEL_RESPONDER(id, name, responder, requester, what)                  \
+	[ODP_FAULT_##id] = ODP_RESPONDER_##responder,
+static inline enum odp_responder odp_model_responder(enum odp_fault_model model)
+{
+	static const enum odp_responder does[] = {
+	    TRACE_MODELS(ODP_FAULT_MODEL_RESPONDER)};
+
+	return does[model];
+}
+
+#define ODP_FAULT_MODEL_REQUESTER(id, name, responder, requester, what)                  \
+	[ODP_FAULT_##id] = ODP_REQUESTER_##requester,
+static inline enum odp_requester odp_model_requester(enum odp_fault_model model)
+{
+	static const enum odp_requester does[] = {
+	    TRACE_MODELS(ODP_FAULT_MODEL_REQUESTER)};
+
+	return does[model];
+}
+
 /* As in the list; "?" for what is none */
 const char *odp_model_name(enum odp_fault_model model);
 /* 0 or -EINVAL */

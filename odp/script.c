@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_OF(id, name, what) [ODP_FAULT_##id] = name,
-static const char *const model_names[ODP_FAULT_MODELS] = {ODP_FAULT_MODEL_LIST(NAME_OF)};
+#define NAME_OF(id, name, responder, requester, what) [ODP_FAULT_##id] = name,
+static const char *const model_names[ODP_FAULT_MODELS] = {TRACE_MODELS(NAME_OF)};
 
 const char *odp_model_name(enum odp_fault_model model)
 {

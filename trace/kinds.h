@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "trace/counters.h"
+#include "trace/models.h"
 
 /* --- names of numbers ------------------------------------------------------------- */
 
@@ -87,14 +88,6 @@
 	X(WINDOW, "packets under way")                                                   \
 	X(PORT, "room in the transmit path")                                             \
 	X(STATE, "the QP to be in RTS")
-
-/* Fault models, in the order of enum odp_fault_model */
-#define TRACE_MODELS(X)                                                                  \
-	X(SYNC, "sync")                                                                  \
-	X(RNR, "rnr")                                                                    \
-	X(DROP, "drop")                                                                  \
-	X(DAMMING, "damming")                                                            \
-	X(FLOOD, "flood")
 
 /* How pages were lost */
 #define TRACE_INVALS(X)                                                                  \
@@ -172,7 +165,7 @@ enum trace_timer { TRACE_TIMERS(X) TRACE_N_TIMERS };
 #define X(name, text) TRACE_WAIT_##name,
 enum trace_wait { TRACE_WAITS(X) TRACE_N_WAITS };
 #undef X
-#define X(name, text) TRACE_MODEL_##name,
+#define X(id, name, responder, requester, what) TRACE_MODEL_##id,
 enum trace_model { TRACE_MODELS(X) TRACE_N_MODELS };
 #undef X
 #define X(name, text) TRACE_INVAL_##name,

@@ -21,11 +21,13 @@ static const char *const drops[] = {TRACE_DROPS(X)};
 static const char *const causes[] = {TRACE_CAUSES(X)};
 static const char *const timers[] = {TRACE_TIMERS(X)};
 static const char *const waits[] = {TRACE_WAITS(X)};
-static const char *const models[] = {TRACE_MODELS(X)};
 static const char *const invals[] = {TRACE_INVALS(X)};
 static const char *const objects[] = {TRACE_OBJECTS(X)};
 static const char *const verbs[] = {TRACE_VERBS(X)};
 static const char *const notes[] = {TRACE_NOTES(X)};
+#undef X
+#define X(id, name, responder, requester, what) name,
+static const char *const models[] = {TRACE_MODELS(X)};
 #undef X
 
 /* Operation of an opcode, the lower five bits (IBTA table 35; A19 for the last two) */

@@ -24,8 +24,9 @@
 _Static_assert((int)URXE_PAGE_READ == 1 && (int)URXE_PAGE_WRITE == 2 &&
 		   (int)URXE_PAGE_PREFETCHED == 4,
 	       "bits of odp_mr_page_map()");
-#define SAME_MODEL(id, name, what) &&(int)URXE_FAULT_##id == (int)ODP_FAULT_##id
-_Static_assert(1 ODP_FAULT_MODEL_LIST(SAME_MODEL), "enum odp_fault_model");
+#define SAME_MODEL(id, name, responder, requester, what)                                 \
+	&&(int)URXE_FAULT_##id == (int)ODP_FAULT_##id
+_Static_assert(1 TRACE_MODELS(SAME_MODEL), "enum odp_fault_model");
 
 /* --- from theirs to ours ---------------------------------------------------------- */
 
