@@ -1,6 +1,5 @@
 /*
- * pcap.c - packets into a capture file; see pcap.h. The format is that of
- * draft-ietf-opsawg-pcap, with nanoseconds.
+ * pcap.c - packets into a capture file; see pcap.h and pcap_internal.h.
  */
 #include "net/pcap.h"
 
@@ -13,6 +12,7 @@
 
 #include "net/file_lock.h"
 #include "net/ip_header.h"
+#include "net/pcap_internal.h"
 
 #define MAGIC_NS       0xa1b23c4du
 #define LINKTYPE_ETHER 1
@@ -20,17 +20,6 @@
 #define ETH_HDR	       14
 #define FRAME_HDR_MAX  (ETH_HDR + IP6_HDR_LEN + UDP_HDR_LEN)
 #define BUF_BYTES      65536
-
-struct file_header {
-	uint32_t magic;
-	uint16_t major, minor;
-	int32_t zone;
-	uint32_t sigfigs, snaplen, linktype;
-};
-
-struct record_header {
-	uint32_t sec, nsec, caplen, len;
-};
 
 /* struct pcap - @used bytes of @buf are not in the file yet; @broken: it takes no more */
 struct pcap {
@@ -59,10 +48,10 @@ static int write_all(int fd, const void *data, size_t len)
  * addresses of ether_header(), which no interface has. A capture of another program is
  * somebody's data.
  */
-static bool is_ours(int fd, off_t size)
+bool pcap_is_ours(int fd, off_t size)
 {
-	struct file_header h;
-	struct record_header rec;
+	struct pcap_file h;
+	struct pcap_record rec;
 	uint8_t p[ETH_HDR + IP6_HDR_LEN];
 	off_t at = sizeof(h) + sizeof(rec);
 	bool v4;
@@ -84,7 +73,7 @@ static bool is_ours(int fd, off_t size)
 /* An empty file gets a header; who comes second finds it there */
 static int begin_file(int fd)
 {
-	struct file_header h = {MAGIC_NS, 2, 4, 0, 0, SNAPLEN, LINKTYPE_ETHER};
+	struct pcap_file h = {MAGIC_NS, 2, 4, 0, 0, SNAPLEN, LINKTYPE_ETHER};
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -92,11 +81,8 @@ static int begin_file(int fd)
 	/* a pipe or a terminal has no beginning to look at */
 	if (!S_ISREG(st.st_mode) || st.st_size == 0)
 		return write_all(fd, &h, sizeof(h));
-	return is_ours(fd, st.st_size) ? 0 : -EEXIST;
+	return pcap_is_ours(fd, st.st_size) ? 0 : -EEXIST;
 }
-
-/* Where the file system has no locks, or for a pipe, there is none to wait for. */
-enum { BYTE_HEADER, BYTE_IN_USE };
 
 int pcap_renew(const char *file)
 {
@@ -107,13 +93,33 @@ int pcap_renew(const char *file)
 	if (fd < 0)
 		return 0;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
-	    !lock_byte(fd, F_OFD_SETLK, F_WRLCK, BYTE_IN_USE)) {
+	    !lock_byte(fd, F_OFD_SETLK, F_WRLCK, PCAP_BYTE_IN_USE)) {
 		ret = begin_file(fd);
 		if (!ret && ftruncate(fd, 0) < 0)
 			ret = -errno;
 	}
 	close(fd);
 	return ret;
+}
+
+/*
+ * The file, of which somebody writes packets from now on; -errno. When others were the last to do
+ * so, it may just have been put in order, and another one stands there now.
+ */
+static int open_in_use(const char *file)
+{
+	struct stat st;
+	int fd;
+
+	for (;;) {
+		fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		if (fd < 0)
+			return -errno;
+		lock_byte(fd, F_OFD_SETLKW, F_RDLCK, PCAP_BYTE_IN_USE);
+		if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink)
+			return fd;
+		close(fd);
+	}
 }
 
 int pcap_open(const char *file, struct pcap **out)
@@ -123,16 +129,15 @@ int pcap_open(const char *file, struct pcap **out)
 
 	if (!pc)
 		return -ENOMEM;
-	pc->fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	pc->fd = open_in_use(file);
 	if (pc->fd < 0) {
-		ret = -errno;
+		ret = pc->fd;
 		free(pc);
 		return ret;
 	}
-	lock_byte(pc->fd, F_OFD_SETLKW, F_RDLCK, BYTE_IN_USE);
-	lock_byte(pc->fd, F_OFD_SETLKW, F_WRLCK, BYTE_HEADER);
+	lock_byte(pc->fd, F_OFD_SETLKW, F_WRLCK, PCAP_BYTE_HEADER);
 	ret = begin_file(pc->fd);
-	lock_byte(pc->fd, F_OFD_SETLK, F_UNLCK, BYTE_HEADER);
+	lock_byte(pc->fd, F_OFD_SETLK, F_UNLCK, PCAP_BYTE_HEADER);
 	if (ret) {
 		pcap_abandon(pc);
 		return ret;
@@ -210,7 +215,7 @@ void pcap_packet(struct pcap *pc, const struct net_path *path, uint16_t ip_id,
 		 const uint8_t *data, uint32_t len)
 {
 	bool v4 = net_ip_is_v4(&path->dst);
-	struct record_header rec;
+	struct pcap_record rec;
 	struct timespec ts;
 	uint8_t *start, *p;
 

@@ -3,7 +3,8 @@
  *
  * Makes Ethernet, IP and UDP headers, with right lengths and checksums, and destination
  * port ROCE_UDP_PORT also for packets that went to the port of a process. Several
- * processes may write to one file: each record is appended whole.
+ * processes may write to one file: each record is appended whole, and the order is put right
+ * when the last of them has ended.
  */
 #ifndef URXE_NET_PCAP_H
 #define URXE_NET_PCAP_H
@@ -37,6 +38,12 @@ void pcap_abandon(struct pcap *pc);
  */
 void pcap_packet(struct pcap *pc, const struct net_path *path, uint16_t ip_id,
 		 const uint8_t *data, uint32_t len);
+
+/*
+ * pcap_sort - put the packets of @file into the order of time, if it is a capture to which nobody
+ * writes now. 0 or -errno: it could not be done, and the file is as it was
+ */
+int pcap_sort(const char *file);
 
 /* pcap_flush - write out what was kept. True if there was something. */
 bool pcap_flush(struct pcap *pc);

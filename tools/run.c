@@ -414,6 +414,16 @@ static int settle(struct options *o, const struct checks *checks)
 	return ret ? ret : check_suppressions(o);
 }
 
+/* What several processes have written is put into the order of time. */
+static void order_capture(const struct options *o)
+{
+	int ret = o->pcap[0] ? pcap_sort(o->pcap) : 0;
+
+	if (ret)
+		usage_error("--pcap: %s is not in the order of time: %s", o->pcap,
+			    strerror(-ret));
+}
+
 /* What is told of the run, and the end of its directory. The exit code */
 static int conclude(const struct options *o, const struct checks *checks,
 		    const struct keep *keep, const struct session *session,
@@ -421,6 +431,7 @@ static int conclude(const struct options *o, const struct checks *checks,
 {
 	segments_report(session->dir, o->stats);
 	injected_warn(session->dir, o->inject);
+	order_capture(o);
 	if (s->ran)
 		code = checks_judge(checks, s, argv, code);
 	if (o->check[0] && checked_report(o) && o->check_exitcode)

@@ -190,6 +190,93 @@ START_TEST(a_capture_of_an_earlier_run_begins_anew)
 }
 END_TEST
 
+/* --- the order of packets of several writers -------------------------------------- */
+
+#define WRITERS 3
+
+/* Packets of @n writers in turn, whose beginning is their number; @upto of each */
+static void write_in_turn(struct pcap *pc[WRITERS], uint8_t upto)
+{
+	struct net_path path = {.src = {.b = {[10] = 0xff, [11] = 0xff, [12] = 127}},
+				.dst = {.b = {[10] = 0xff, [11] = 0xff, [12] = 127}}};
+	uint8_t data[64] = {0};
+
+	for (uint8_t i = 0; i < upto; i++)
+		for (uint8_t w = 0; w < WRITERS; w++) {
+			data[0] = (uint8_t)(i * WRITERS + w);
+			pcap_packet(pc[w], &path, 0, data, sizeof(data) - w);
+		}
+}
+
+/* The numbers of the packets of the file, in its order; how many */
+static unsigned int numbers(uint8_t number[256])
+{
+	uint32_t rec[4], header[6];
+	uint8_t frame[200];
+	FILE *f = fopen(file, "r");
+	unsigned int n = 0;
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fread(header, sizeof(header), 1, f), 1);
+	while (fread(rec, sizeof(rec), 1, f) == 1) {
+		ck_assert_uint_eq(fread(frame, rec[2], 1, f), 1);
+		number[n++] = frame[14 + 20 + 8];
+	}
+	fclose(f);
+	return n;
+}
+
+START_TEST(packets_of_several_writers_are_put_in_order)
+{
+	struct pcap *pc[WRITERS];
+	uint8_t number[256];
+	struct stat before, after;
+
+	for (int w = 0; w < WRITERS; w++)
+		ck_assert_int_eq(pcap_open(file, &pc[w]), 0);
+	ck_assert_int_eq(chmod(file, 0604), 0);
+	write_in_turn(pc, 20);
+	pcap_close(pc[2]);
+	pcap_close(pc[0]);
+	/* not while one may write */
+	ck_assert_int_eq(pcap_sort(file), 0);
+	ck_assert_uint_eq(numbers(number), 40);
+	ck_assert_uint_eq(number[0], 2);
+	pcap_close(pc[1]);
+	ck_assert_int_eq(pcap_sort(file), 0);
+	ck_assert_uint_eq(numbers(number), 60);
+	for (unsigned int i = 0; i < 60; i++)
+		ck_assert_uint_eq(number[i], i);
+	ck_assert_int_eq(stat(file, &before), 0);
+	ck_assert_uint_eq(before.st_mode & 0777, 0604);
+	/* one that is in order is left alone, and goes on to be one */
+	ck_assert_int_eq(pcap_sort(file), 0);
+	ck_assert_int_eq(stat(file, &after), 0);
+	ck_assert_uint_eq(before.st_ino, after.st_ino);
+	ck_assert_int_eq(pcap_open(file, &pc[0]), 0);
+	pcap_close(pc[0]);
+}
+END_TEST
+
+START_TEST(a_damaged_capture_keeps_what_it_has)
+{
+	struct pcap *pc[WRITERS];
+	struct stat before, after;
+
+	for (int w = 0; w < WRITERS; w++)
+		ck_assert_int_eq(pcap_open(file, &pc[w]), 0);
+	write_in_turn(pc, 5);
+	for (int w = WRITERS - 1; w >= 0; w--)
+		pcap_close(pc[w]);
+	ck_assert_int_eq(stat(file, &before), 0);
+	ck_assert_int_eq(truncate(file, before.st_size - 1 - _i), 0);
+	ck_assert_int_eq(pcap_sort(file), 0);
+	ck_assert_int_eq(stat(file, &after), 0);
+	ck_assert_int_eq(after.st_size, before.st_size - 1 - _i);
+	ck_assert_uint_eq(after.st_ino, before.st_ino);
+}
+END_TEST
+
 START_TEST(a_capture_lags_by_a_tick_at_most)
 {
 	struct net_port_cfg cfg = {.pcap = file};
@@ -219,6 +306,8 @@ int main(void)
 	tcase_add_test(t, a_capture_of_another_program_is_left_alone);
 	tcase_add_loop_test(t, a_capture_of_an_earlier_run_begins_anew, 0, 2);
 	tcase_add_test(t, a_capture_lags_by_a_tick_at_most);
+	tcase_add_test(t, packets_of_several_writers_are_put_in_order);
+	tcase_add_loop_test(t, a_damaged_capture_keeps_what_it_has, 0, 121);
 	suite_add_tcase(s, t);
 	return h_main(s);
 }
