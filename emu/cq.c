@@ -237,6 +237,8 @@ static void bring_back(struct emu_cq *cq)
 {
 	uint32_t n = 0;
 
+	if (!cq->n_aside)
+		return;
 	while (n < cq->n_aside && !ring_is_full(cq)) {
 		put(cq, &cq->aside[n].wc);
 		notify(cq, cq->aside[n].solicited);
