@@ -160,15 +160,24 @@ void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state)
 
 /* --- sending ---------------------------------------------------------------------- */
 
+void cm_count(const struct emu_cm_port *port, enum emu_cm_counter which,
+	      unsigned int attr)
+{
+	if (port->counters)
+		port->counters->n[which][attr - CM_REQ]++;
+}
+
 /* A full transmit path loses the message; repetition is the protocol's business. */
 static void send_mad(const struct emu_cm_port *port, const struct net_path *path,
 		     const uint8_t mad[CM_MAD_LEN])
 {
+	cm_count(port, EMU_CM_TX_MSGS, cm_mad_attr(mad));
 	emu_hca_gsi_tx(port->hca, path, ROCE_QPN_GSI, mad, CM_MAD_LEN);
 }
 
 void cm_send_again(struct emu_cm_conn *c)
 {
+	cm_count(&c->port, EMU_CM_TX_RETRIES, cm_mad_attr(c->mad));
 	send_mad(&c->port, &c->path, c->mad);
 }
 
@@ -178,7 +187,7 @@ static void send_msg(struct emu_cm_conn *c, struct cm_msg *m)
 	m->remote_id = c->remote_id;
 	m->tid = c->tid;
 	cm_mad_build(c->mad, m);
-	cm_send_again(c);
+	send_mad(&c->port, &c->path, c->mad);
 }
 
 void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m)

@@ -61,14 +61,33 @@ enum emu_cm_state {
 };
 
 /*
+ * Messages that passed a port, as the kernel counts them: sent, of these repeated, received, of
+ * these such as had come before.
+ */
+enum emu_cm_counter {
+	EMU_CM_TX_MSGS,
+	EMU_CM_TX_RETRIES,
+	EMU_CM_RX_MSGS,
+	EMU_CM_RX_DUPLICATES,
+	EMU_CM_COUNTERS
+};
+/* struct emu_cm_counters - @n: REQ, MRA, ... by their attribute IDs up to APR (IBTA 16.7.2) */
+#define EMU_CM_MSGS 11
+struct emu_cm_counters {
+	uint64_t n[EMU_CM_COUNTERS][EMU_CM_MSGS];
+};
+
+/*
  * struct emu_cm_port - the device that messages go through
  * @hca:	whose QP1 sends them; what it cannot send is lost, as on a network
+ * @counters:	of the device; outlive connections. NULL: nobody wants to know
  * @dev:	the owner's; comes back in @request
  * @guid_be:	node GUID
  * @ack_delay:	local CA ACK delay, 4.096 us * 2^n
  */
 struct emu_cm_port {
 	struct emu_hca *hca;
+	struct emu_cm_counters *counters;
 	void *dev;
 	uint64_t guid_be;
 	uint8_t ack_delay;

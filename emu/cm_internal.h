@@ -22,6 +22,9 @@ uint64_t cm_time(uint8_t exp);
  */
 uint8_t cm_ack_timeout(uint8_t delay, uint8_t lifetime);
 void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state);
+/* @attr: CM_REQ, ... */
+void cm_count(const struct emu_cm_port *port, enum emu_cm_counter which,
+	      unsigned int attr);
 void cm_send_again(struct emu_cm_conn *c);
 /* An answer that does not become the message to be repeated */
 void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m);

@@ -282,6 +282,11 @@ bool cm_mad_peek(const uint8_t *mad, struct cm_mad_head *h)
 	return true;
 }
 
+enum cm_attr cm_mad_attr(const uint8_t mad[CM_MAD_LEN])
+{
+	return (enum cm_attr)get_be16(mad + 16);
+}
+
 int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m)
 {
 	const struct layout *l;
@@ -293,7 +298,7 @@ int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m)
 	if (!l)
 		return -EPROTO;
 	memset(m, 0, sizeof(*m));
-	m->attr = (enum cm_attr)get_be16(mad + 16);
+	m->attr = cm_mad_attr(mad);
 	m->tid = get_be64(mad + 8);
 	m->ece = get_be32(mad + 20);
 	m->local_id = get_be32(mad + HDR_LEN);

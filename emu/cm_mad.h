@@ -203,6 +203,8 @@ bool cm_mad_peek(const uint8_t *mad, struct cm_mad_head *h);
  * cm_mad_parse - 0, or -EPROTO: too short, another class or version, an unknown message
  */
 int cm_mad_parse(const uint8_t *mad, uint32_t len, struct cm_msg *m);
+/* What a MAD of cm_mad_build() is */
+enum cm_attr cm_mad_attr(const uint8_t mad[CM_MAD_LEN]);
 /* cm_mad_build - write all 256 bytes */
 void cm_mad_build(uint8_t mad[CM_MAD_LEN], const struct cm_msg *m);
 

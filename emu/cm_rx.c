@@ -29,8 +29,15 @@ static void send_mra(struct emu_cm_conn *c, enum cm_answered what)
 	cm_send_once(c, &m);
 }
 
+/* Counts what has come before. */
+static void duplicate(const struct emu_cm_port *port, enum cm_attr attr)
+{
+	cm_count(port, EMU_CM_RX_DUPLICATES, attr);
+}
+
 static void rx_dup_req(struct emu_cm_conn *c)
 {
+	duplicate(&c->port, CM_REQ);
 	switch (c->state) {
 	case EMU_CM_MRA_REQ_SENT:
 		send_mra(c, CM_ANSWERED_REQ);
@@ -161,6 +168,8 @@ static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
 {
 	uint64_t wait = cm_time(m->mra.service_timeout) + cm_time(c->ack_timeout);
 
+	if (c->state == EMU_CM_MRA_REQ_RCVD || c->state == EMU_CM_MRA_REP_RCVD)
+		duplicate(&c->port, CM_MRA);
 	if ((c->state == EMU_CM_REQ_SENT || c->state == EMU_CM_MRA_REQ_RCVD) &&
 	    m->mra.answered == CM_ANSWERED_REQ) {
 		c->remote_id = m->local_id;
@@ -180,6 +189,7 @@ static void rx_dup_rep(struct emu_cm_conn *c, const struct cm_msg *m)
 {
 	if (c->remote_id != m->local_id)
 		return;
+	duplicate(&c->port, CM_REP);
 	switch (c->state) {
 	case EMU_CM_MRA_REP_SENT:
 		send_mra(c, CM_ANSWERED_REP);
@@ -292,15 +302,18 @@ static void rx_dreq(struct emu_cm_conn *c, const struct cm_msg *m)
 			cm_send_drep(c);
 		break;
 	case EMU_CM_TIMEWAIT:
+		duplicate(&c->port, CM_DREQ);
 		c->tid = m->tid;
 		cm_send_drep(c);
+		break;
+	case EMU_CM_DREQ_RCVD:
+		duplicate(&c->port, CM_DREQ);
 		break;
 	case EMU_CM_IDLE:
 	case EMU_CM_REQ_SENT:
 	case EMU_CM_REQ_RCVD:
 	case EMU_CM_MRA_REQ_SENT:
 	case EMU_CM_MRA_REQ_RCVD:
-	case EMU_CM_DREQ_RCVD:
 	case EMU_CM_ANSWERED:
 	case EMU_CM_SIDR_REQ_SENT:
 	case EMU_CM_SIDR_REQ_RCVD:
@@ -323,6 +336,7 @@ static void rx_sidr_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	int ret;
 
 	if (c) {
+		duplicate(port, CM_SIDR_REQ);
 		if (c->state == EMU_CM_ANSWERED)
 			cm_send_again(c);
 		return;
@@ -393,10 +407,12 @@ static void rx_unknown(struct emu_cm *cm, const struct emu_cm_port *port,
 {
 	struct cm_msg drep = {.attr = CM_DREP};
 
-	if (m->attr == CM_DREQ)
+	if (m->attr == CM_DREQ) {
+		duplicate(port, CM_DREQ);
 		cm_send_stateless(port, path, m, &drep);
-	else if (m->attr == CM_REP && emu_cm_slot_of(m->remote_id) == cm->slot)
+	} else if (m->attr == CM_REP && emu_cm_slot_of(m->remote_id) == cm->slot) {
 		refuse_stateless(port, path, m, CM_REJ_INVALID_COMM_ID);
+	}
 }
 
 static void rx_conn(struct emu_cm *cm, const struct emu_cm_port *port,
@@ -443,6 +459,7 @@ void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
 
 	if (cm_mad_parse(mad, len, &m))
 		return;
+	cm_count(port, EMU_CM_RX_MSGS, m.attr);
 	switch (m.attr) {
 	case CM_REQ:
 		rx_req(cm, port, path, &m);

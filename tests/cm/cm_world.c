@@ -161,6 +161,7 @@ struct world *world_new(uint64_t seed)
 		w->peer[i].index = i;
 		w->peer[i].port =
 		    (struct emu_cm_port){.hca = (struct emu_hca *)&w->peer[i],
+					 .counters = &w->peer[i].counters,
 					 .dev = &w->peer[i],
 					 .guid_be = (uint64_t)i + 100,
 					 .ack_delay = 15};

@@ -33,6 +33,7 @@ struct peer {
 	int index;
 	struct emu_cm *cm;
 	struct emu_cm_port port;
+	struct emu_cm_counters counters;
 	enum { ACCEPT, REJECT, NOBODY, BUSY, WAIT } answer;
 	struct emu_cm_conn *conn[64];
 	unsigned int n_conn, n_replies;

@@ -28,6 +28,56 @@ START_TEST(a_connection_is_made_and_ended)
 }
 END_TEST
 
+static uint64_t counted(const struct world *w, int peer, enum emu_cm_counter which,
+			unsigned int attr)
+{
+	return w->peer[peer].counters.n[which][attr - CM_REQ];
+}
+
+START_TEST(messages_are_counted_with_repetitions_and_duplicates)
+{
+	struct world *w = world_new(1);
+	struct emu_cm_conn *c;
+
+	/* the first REQ is lost, and then the first REP */
+	w->drop_attr = CM_REQ;
+	w->drop_count = 1;
+	c = start(w, 0x111);
+	w->drop_attr = CM_REP;
+	w->drop_count = 1;
+	live(w, 3000);
+	ck_assert_int_eq(c->state, EMU_CM_ESTABLISHED);
+	for (unsigned int attr = CM_REQ; attr <= CM_DREP; attr++)
+		ck_assert_uint_eq(counted(w, 0, EMU_CM_TX_MSGS, attr) +
+				      counted(w, 1, EMU_CM_TX_MSGS, attr),
+				  w->sent[attr]);
+	ck_assert_uint_ge(counted(w, 0, EMU_CM_TX_RETRIES, CM_REQ), 1);
+	ck_assert_uint_eq(counted(w, 0, EMU_CM_TX_MSGS, CM_REQ),
+			  1 + counted(w, 0, EMU_CM_TX_RETRIES, CM_REQ));
+	ck_assert_uint_eq(counted(w, 1, EMU_CM_RX_MSGS, CM_REQ),
+			  counted(w, 0, EMU_CM_TX_MSGS, CM_REQ) - 1);
+	ck_assert_uint_eq(counted(w, 1, EMU_CM_RX_DUPLICATES, CM_REQ),
+			  counted(w, 1, EMU_CM_RX_MSGS, CM_REQ) - 1);
+	ck_assert_uint_ge(counted(w, 1, EMU_CM_TX_RETRIES, CM_REP), 1);
+	ck_assert_uint_eq(counted(w, 0, EMU_CM_RX_MSGS, CM_REP),
+			  counted(w, 1, EMU_CM_TX_MSGS, CM_REP) - 1);
+	ck_assert_uint_eq(counted(w, 1, EMU_CM_RX_MSGS, CM_RTU), w->sent[CM_RTU]);
+	/* a DREP is lost: the same DREQ comes again */
+	w->drop_attr = CM_DREP;
+	w->drop_count = 1;
+	ck_assert_int_eq(emu_cm_disconnect(c), 0);
+	live(w, 10);
+	ck_assert_int_eq(emu_cm_disconnect(w->peer[1].conn[0]), 0);
+	live(w, 3000);
+	ck_assert_uint_ge(counted(w, 0, EMU_CM_TX_RETRIES, CM_DREQ), 1);
+	ck_assert_uint_eq(counted(w, 1, EMU_CM_RX_DUPLICATES, CM_DREQ),
+			  counted(w, 1, EMU_CM_RX_MSGS, CM_DREQ) - 1);
+	ck_assert_uint_eq(counted(w, 0, EMU_CM_RX_MSGS, CM_DREP),
+			  counted(w, 1, EMU_CM_TX_MSGS, CM_DREP) - 1);
+	world_end(w);
+}
+END_TEST
+
 START_TEST(qp_attributes_are_those_that_were_agreed)
 {
 	struct world *w = world_new(1);
@@ -264,6 +314,7 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, a_connection_is_made_and_ended);
+	tcase_add_test(t, messages_are_counted_with_repetitions_and_duplicates);
 	tcase_add_test(t, qp_attributes_are_those_that_were_agreed);
 	tcase_add_test(t, a_refusal_comes_with_its_reason);
 	tcase_add_test(t, a_datagram_service_is_resolved);

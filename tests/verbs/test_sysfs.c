@@ -82,6 +82,15 @@ START_TEST(files_have_what_the_kernel_has)
 	    {IB "rxe0/ports/1/counters/symbol_error", "0\n"},
 	    {IB "rxe0/ports/1/rate", "2.5 Gb/sec (1X SDR)\n"},
 	    {IB "rxe0/uevent", "NAME=rxe0\n"},
+	    {IB "rxe0/ports/1/cm_tx_msgs/req", "0\n"},
+	    {IB "rxe0/ports/1/cm_rx_duplicates/apr", "0\n"},
+	    {IB "rxe0/subsystem/rxe0/parent", "lo\n"},
+	    {"/sys/class/infiniband_verbs/uverbs1/subsystem/uverbs1/ibdev", "rxe1\n"},
+	    {"/sys/class/misc/rdma_cm/subsystem/rdma_cm/abi_version", "4\n"},
+	    {"/sys/class/infiniband_verbs/uverbs1/uevent",
+	     "MAJOR=231\nMINOR=193\nDEVNAME=infiniband/uverbs1\nDEVMODE=0666\n"},
+	    {"/sys/class/misc/rdma_cm/uevent",
+	     "MAJOR=10\nMINOR=119\nDEVNAME=infiniband/rdma_cm\nDEVMODE=0666\n"},
 	    {"/sys/class/misc/rdma_cm/abi_version", "4\n"},
 	    {"/dev/infiniband/uverbs0", ""},
 	    {"/dev/infiniband/rdma_cm", ""},
@@ -93,6 +102,33 @@ START_TEST(files_have_what_the_kernel_has)
 		else
 			ck_assert_msg(!strcmp(get(c[i].path), c[i].text), "%s: %s",
 				      c[i].path, get(c[i].path));
+	}
+}
+END_TEST
+
+START_TEST(modes_are_those_of_the_kernel)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} m[] = {
+	    {IB "rxe0/node_guid", 0444},
+	    {IB "rxe0/node_desc", 0644},
+	    {IB "rxe0/uevent", 0644},
+	    {IB "rxe0/ports/1/gids/63", 0444},
+	    {IB "rxe0/ports/1/hw_counters/sent_pkts", 0444},
+	    {IB "rxe0/ports/1/hw_counters/lifespan", 0644},
+	    {"/sys/class/infiniband_verbs/uverbs0/dev", 0444},
+	    {"/sys/class/misc/rdma_cm/uevent", 0644},
+	};
+	char full[512];
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++) {
+		snprintf(full, sizeof(full), "%s%s", dir, m[i].path);
+		ck_assert_int_eq(stat(full, &st), 0);
+		ck_assert_msg((st.st_mode & 0777) == m[i].mode, "%s: %o", m[i].path,
+			      st.st_mode);
 	}
 }
 END_TEST
@@ -157,6 +193,11 @@ static bool live_counter(void *arg, int dev, const char *name, uint64_t *value)
 	return !strcmp(name, "sent_pkts");
 }
 
+static uint64_t live_cm(void *arg, int dev, unsigned int which, unsigned int msg)
+{
+	return which * 100 + msg;
+}
+
 static const char *live_ifname(void *arg, int dev)
 {
 	return "eth7";
@@ -164,8 +205,12 @@ static const char *live_ifname(void *arg, int dev)
 
 START_TEST(files_follow_the_interface)
 {
-	static const struct sysfs_live live = {live_device,  live_gid,	  live_port,
-					       live_counter, live_ifname, NULL};
+	static const struct sysfs_live live = {.device = live_device,
+					       .gid = live_gid,
+					       .port = live_port,
+					       .counter = live_counter,
+					       .cm = live_cm,
+					       .ifname = live_ifname};
 	static const struct {
 		const char *path, *text;
 		int err;
@@ -183,6 +228,13 @@ START_TEST(files_follow_the_interface)
 	    {IB "rxe0/ports/1/hw_counters/nope", "", -ENOENT},
 	    {IB "rxe0/ports/1/counters/port_xmit_packets", "18446744073709551615\n", 0},
 	    {IB "rxe0/ports/1/counters/port_xmit_wait", "", -ENOENT},
+	    {IB "rxe0/ports/1/cm_tx_msgs/req", "0\n", 0},
+	    {IB "rxe0/ports/1/cm_tx_retries/mra", "101\n", 0},
+	    {IB "rxe0/ports/1/cm_rx_msgs/sidr_rep", "208\n", 0},
+	    {IB "rxe0/ports/1/cm_rx_duplicates/apr", "310\n", 0},
+	    {IB "rxe0/ports/1/cm_rx_duplicates/nope", "", -ENOENT},
+	    {IB "rxe0/ports/1/cm_rx_dups/req", "", -ENOENT},
+	    {IB "rxe0/ports/1/cm_tx_msgs", "", -ENOENT},
 	    {IB "rxe0/ports/1/gids/64", "", -ENOENT},
 	    {IB "rxe0/ports/1/gids/", "", -ENOENT},
 	    {IB "rxe0/ports/1/gids/3x", "", -ENOENT},
@@ -267,6 +319,7 @@ static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, files_have_what_the_kernel_has);
+	tcase_add_test(tc, modes_are_those_of_the_kernel);
 	tcase_add_test(tc, the_device_resolves);
 	tcase_add_test(tc, counters_of_the_core);
 	tcase_add_test(tc, files_follow_the_interface);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emu/cm.h"
 #include "emu/hca.h"
 #include "net/port.h"
 #include "odp/odp.h"
@@ -28,6 +29,7 @@ struct engine;
  * @ifname:	network interface
  * @index:	N in uverbsN
  * @hca:	the core's object
+ * @cm:		messages of the connection manager
  */
 struct engine_device {
 	struct engine *engine;
@@ -35,6 +37,7 @@ struct engine_device {
 	char ifname[16];
 	unsigned int index;
 	struct emu_hca *hca;
+	struct emu_cm_counters cm;
 };
 
 /*

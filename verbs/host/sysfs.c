@@ -32,7 +32,8 @@
 
 #define ATTRIBUTE_MAX 160 /* bytes of the longest file, see write_ib() */
 #define DIR_MODE      0755
-#define FILE_MODE     0644
+#define FILE_MODE     0444 /* of attributes */
+#define SETTABLE_MODE 0644 /* of those that root may write: there it has no effect */
 
 #define CLASS_IB "/sys/class/infiniband/"
 
@@ -86,6 +87,20 @@ static const struct port_counter {
     {"unicast_rcv_packets", NULL, 0},
     {"unicast_xmit_packets", NULL, 0},
 };
+
+/* Messages of the connection manager, in the order of struct emu_cm_counters; LAP and APR, of
+ * alternate paths, are never sent. */
+static const char *const cm_counters[] = {
+    "cm_tx_msgs",
+    "cm_tx_retries",
+    "cm_rx_msgs",
+    "cm_rx_duplicates",
+};
+static const char *const cm_msgs[] = {
+    "req",  "mra",	"rej",	    "rep", "rtu", "dreq",
+    "drep", "sidr_req", "sidr_rep", "lap", "apr",
+};
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The list of devices that a tree is made for, kept in it for its removal */
 #define LIST "sys/devices.urxe"
@@ -240,38 +255,48 @@ static bool removing(struct tree *t)
 
 /* --- entries ---------------------------------------------------------------------- */
 
-/* A file with @text; parents are made. */
-__attribute__((format(printf, 3, 4))) static void put(struct tree *t, const char *text,
-						      const char *fmt, ...)
+/* The file t->path with @text; parents are made. */
+static void put_file(struct tree *t, const char *text, mode_t mode)
 {
 	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
 	ssize_t len = (ssize_t)strlen(text);
-	va_list ap;
 	int fd;
 
-	if (t->err)
-		return;
-	va_start(ap, fmt);
-	set_path(t, fmt, ap);
-	va_end(ap);
 	if (t->err || removing(t))
 		return;
 	/*
 	 * Most files have siblings already: parents are made only when they are missing.
 	 */
-	fd = openat(t->fd, t->path, flags, FILE_MODE);
+	fd = openat(t->fd, t->path, flags, mode);
 	if (fd < 0 && errno == ENOENT) {
 		make_parents(t);
 		if (t->err)
 			return;
-		fd = openat(t->fd, t->path, flags, FILE_MODE);
+		fd = openat(t->fd, t->path, flags, mode);
 	}
 	if (fd < 0 || write(fd, text, (size_t)len) != len ||
-	    (t->modes && fchmod(fd, FILE_MODE)))
+	    (t->modes && fchmod(fd, mode)))
 		t->err = errno ? -errno : -EIO;
 	if (fd >= 0)
 		close(fd);
 }
+
+#define PUT(name, mode)                                                                  \
+	__attribute__((format(printf, 3, 4))) static void name(                          \
+	    struct tree *t, const char *text, const char *fmt, ...)                      \
+	{                                                                                \
+		va_list ap;                                                              \
+                                                                                         \
+		if (t->err)                                                              \
+			return;                                                          \
+		va_start(ap, fmt);                                                       \
+		set_path(t, fmt, ap);                                                    \
+		va_end(ap);                                                              \
+		put_file(t, text, mode);                                                 \
+	}
+
+PUT(put, FILE_MODE)
+PUT(put_settable, SETTABLE_MODE)
 
 __attribute__((format(printf, 3, 4))) static void put_link(struct tree *t, const char *to,
 							   const char *fmt, ...)
@@ -387,11 +412,28 @@ static void write_port(struct tree *t, const char *port, const struct sysfs_devi
 	put(t, "Ethernet\n", "%s/link_layer", port);
 	put(t, "0xffff\n", "%s/pkeys/0", port);
 	write_gids(t, port, d);
-	put(t, "10\n", "%s/hw_counters/lifespan", port); /* ms */
+	put_settable(t, "10\n", "%s/hw_counters/lifespan", port); /* ms */
 	for (size_t i = 0; i < sizeof(hw_counters) / sizeof(hw_counters[0]); i++)
 		put(t, "0\n", "%s/hw_counters/%s", port, hw_counters[i]);
-	for (size_t i = 0; i < sizeof(port_counters) / sizeof(port_counters[0]); i++)
+	for (size_t i = 0; i < N_OF(port_counters); i++)
 		put(t, "0\n", "%s/counters/%s", port, port_counters[i].name);
+	for (size_t i = 0; i < N_OF(cm_counters) * N_OF(cm_msgs); i++)
+		put(t, "0\n", "%s/%s/%s", port, cm_counters[i / N_OF(cm_msgs)],
+		    cm_msgs[i % N_OF(cm_msgs)]);
+}
+
+/* What udev is told of a device that has a node @name below /dev/infiniband */
+static void put_node(struct tree *t, dev_t rdev, const char *name, const char *dir)
+{
+	char text[ATTRIBUTE_MAX];
+
+	snprintf(text, sizeof(text), "%u:%u\n", major(rdev), minor(rdev));
+	put(t, text, "%s/dev", dir);
+	snprintf(text, sizeof(text),
+		 "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/%s\nDEVMODE=0666\n", major(rdev),
+		 minor(rdev), name);
+	put_settable(t, text, "%s/uevent", dir);
+	put_settable(t, "", "dev/infiniband/%s", name);
 }
 
 static void write_ib(struct tree *t, const char *base, const struct sysfs_device *d)
@@ -403,11 +445,10 @@ static void write_ib(struct tree *t, const char *base, const struct sysfs_device
 	format_guid(d->guid_be, text);
 	put(t, text, "%s/node_guid", dir);
 	put(t, text, "%s/sys_image_guid", dir);
-	put(t, "rxe\n", "%s/node_desc", dir);
+	put_settable(t, "rxe\n", "%s/node_desc", dir);
 	put(t, "\n", "%s/fw_ver", dir); /* rxe has none */
 	snprintf(text, sizeof(text), "NAME=%s\n", d->name);
-	put(t, text, "%s/uevent", dir);
-	put_link(t, "../../../../../class/infiniband", "%s/subsystem", dir);
+	put_settable(t, text, "%s/uevent", dir);
 	snprintf(text, sizeof(text), "%s\n", d->ifname);
 	put(t, text, "%s/parent", dir);
 	snprintf(text, sizeof(text), "../../../%s", d->name);
@@ -420,19 +461,18 @@ static void write_ib(struct tree *t, const char *base, const struct sysfs_device
 static void write_uverbs(struct tree *t, const char *base, const struct sysfs_device *d,
 			 unsigned int index)
 {
-	dev_t rdev = paths_node_rdev((int)index);
-	char text[128], dir[128];
+	char text[128], dir[128], node[32];
 
-	snprintf(dir, sizeof(dir), "%s/infiniband_verbs/uverbs%u", base, index);
+	snprintf(node, sizeof(node), "uverbs%u", index);
+	snprintf(dir, sizeof(dir), "%s/infiniband_verbs/%s", base, node);
 	snprintf(text, sizeof(text), "%s\n", d->name);
 	put(t, text, "%s/ibdev", dir);
-	snprintf(text, sizeof(text), "%u:%u\n", major(rdev), minor(rdev));
-	put(t, text, "%s/dev", dir);
+	put_node(t, paths_node_rdev((int)index), node, dir);
+	put_link(t, "../../../../../class/infiniband_verbs", "%s/subsystem", dir);
 	snprintf(text, sizeof(text), "%d\n", RXE_ABI);
 	put(t, text, "%s/abi_version", dir);
 	snprintf(text, sizeof(text), "../../../%s", d->name);
 	put_link(t, text, "%s/device", dir);
-	put(t, "", "dev/infiniband/uverbs%u", index);
 }
 
 static void write_device(struct tree *t, const struct sysfs_device *d, unsigned int index)
@@ -504,14 +544,13 @@ static void link_devices(struct tree *t, const struct sysfs_device *devs, unsign
 
 static void write_cm(struct tree *t)
 {
-	dev_t rdev = paths_node_rdev(PATHS_NODE_CM);
+	static const char dir[] = "sys/class/misc/rdma_cm";
 	char text[32];
 
-	snprintf(text, sizeof(text), "%u:%u\n", major(rdev), minor(rdev));
-	put(t, text, "sys/class/misc/rdma_cm/dev");
+	put_node(t, paths_node_rdev(PATHS_NODE_CM), "rdma_cm", dir);
+	put_link(t, "../../../class/misc", "%s/subsystem", dir);
 	snprintf(text, sizeof(text), "%d\n", UCMA_ABI);
-	put(t, text, "sys/class/misc/rdma_cm/abi_version");
-	put(t, "", "dev/infiniband/rdma_cm");
+	put(t, text, "%s/abi_version", dir);
 }
 
 static void write_list(struct tree *t, const struct sysfs_device *devs, unsigned int n)
@@ -620,7 +659,7 @@ void sysfs_remove_tree(int root)
 		do_all(&t, devs, n);
 		/* dev comes into place before sys with the list does */
 		for (unsigned int i = n; i < OPTIONS_MAX_DEVICES; i++)
-			put(&t, "", "dev/infiniband/uverbs%u", i);
+			put_settable(&t, "", "dev/infiniband/uverbs%u", i);
 		leave_dir(&t);
 	}
 }
@@ -742,6 +781,25 @@ static int port_counter(const struct sysfs_live *live, int dev, const char *name
 	return -ENOENT;
 }
 
+/* GROUP/MESSAGE */
+static int cm_counter(const struct sysfs_live *live, int dev, const char *attr, char *buf,
+		      size_t size)
+{
+	const char *slash = strchr(attr, '/');
+	size_t n = slash ? (size_t)(slash - attr) : 0, i, k;
+
+	for (i = 0; n && i < N_OF(cm_counters); i++) {
+		if (strlen(cm_counters[i]) != n || strncmp(cm_counters[i], attr, n) != 0)
+			continue;
+		for (k = 0; k < N_OF(cm_msgs); k++)
+			if (!strcmp(cm_msgs[k], slash + 1))
+				return snprintf(buf, size, "%" PRIu64 "\n",
+						live->cm(live->arg, dev, (unsigned int)i,
+							 (unsigned int)k));
+	}
+	return -ENOENT;
+}
+
 int sysfs_dynamic(const struct sysfs_live *live, const char *path, char *buf, size_t size)
 {
 	static const char counters[] = "hw_counters/", of_port[] = "counters/";
@@ -762,6 +820,8 @@ int sysfs_dynamic(const struct sysfs_live *live, const char *path, char *buf, si
 			   : -ENOENT;
 	if (strncmp(attr, of_port, strlen(of_port)) == 0)
 		return port_counter(live, dev, attr + strlen(of_port), buf, size);
+	if (strncmp(attr, "cm_", 3) == 0)
+		return cm_counter(live, dev, attr, buf, size);
 	n = gid_attribute(live, dev, attr, buf, size);
 	return n == -ENOENT ? port_state(live, dev, attr, buf, size) : n;
 }

@@ -2,7 +2,7 @@
  * sysfs.h - the generated tree: what /sys and /dev show of the emulated devices.
  *
  * Written once, by the first program that looks, as ordinary files and links. Attributes that
- * change while it runs (GIDs, port state, hw_counters) are made anew when they are
+ * change while it runs (GIDs, port state, counters) are made anew when they are
  * opened: see sysfs_dynamic().
  */
 #ifndef URXE_VERBS_HOST_SYSFS_H
@@ -55,12 +55,15 @@ void sysfs_remove_tree(int root);
  * @gid:	entry @i; false: empty
  * @port:	state, as emu_query_port()
  * @counter:	a hw_counter by name; false: no such
+ * @cm:		messages of the connection manager; @which, @msg: in the order of the names in
+ *		sysfs.c, which is that of struct emu_cm_counters
  */
 struct sysfs_live {
 	int (*device)(void *arg, const char *name);
 	bool (*gid)(void *arg, int dev, unsigned int i, struct net_ip *ip);
 	bool (*port)(void *arg, int dev, struct ibv_port_attr *attr);
 	bool (*counter)(void *arg, int dev, const char *name, uint64_t *value);
+	uint64_t (*cm)(void *arg, int dev, unsigned int which, unsigned int msg);
 	const char *(*ifname)(void *arg, int dev);
 	void *arg;
 };

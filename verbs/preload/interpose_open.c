@@ -78,6 +78,11 @@ static bool live_counter(void *arg, int dev, const char *name, uint64_t *value)
 	return false;
 }
 
+static uint64_t live_cm(void *arg, int dev, unsigned int which, unsigned int msg)
+{
+	return engine_device(arg, (unsigned int)dev)->cm.n[which][msg];
+}
+
 static const char *live_ifname(void *arg, int dev)
 {
 	return engine_device(arg, (unsigned int)dev)->ifname;
@@ -94,6 +99,7 @@ static int open_dynamic(const char *path)
 	    .gid = live_gid,
 	    .port = live_port,
 	    .counter = live_counter,
+	    .cm = live_cm,
 	    .ifname = live_ifname,
 	    .arg = e,
 	};

@@ -11,13 +11,14 @@
 
 #include "verbs/ucma/ucma_internal.h"
 
-static struct emu_cm_port port_of(const struct engine_device *dev)
+static struct emu_cm_port port_of(struct engine_device *dev)
 {
 	struct ibv_device_attr_ex attr;
 
 	emu_query_device(dev->hca, &attr);
 	return (struct emu_cm_port){.hca = dev->hca,
-				    .dev = (void *)(uintptr_t)dev,
+				    .counters = &dev->cm,
+				    .dev = dev,
 				    .guid_be = attr.orig_attr.node_guid,
 				    .ack_delay = attr.orig_attr.local_ca_ack_delay};
 }
