@@ -22,6 +22,8 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -38,25 +40,28 @@ struct call {
 	int (*fn)(void *arg, int lowest);
 	void *arg;
 	int result;
+	bool barred;
 };
 
+/* The hard limit, to which the soft one is equal, that could not be exceeded; 0: none */
+static _Atomic rlim_t barred;
+
 /* In the child: the first number that is outside, or -errno */
-OUTSIDE_CODE static int raise_limit(void)
+OUTSIDE_CODE static int raise_limit(struct call *c)
 {
 	struct rlimit64 now, more;
 	rlim64_t lowest;
 
 	if (prlimit64(0, RLIMIT_NOFILE, NULL, &now))
 		return -errno;
-	if (now.rlim_cur >= ROOM)
-		return -EMFILE;
 	lowest = now.rlim_cur > LOWEST ? now.rlim_cur : LOWEST;
 	more.rlim_cur = lowest + ROOM;
 	more.rlim_max = more.rlim_cur > now.rlim_max ? more.rlim_cur : now.rlim_max;
 	if (!prlimit64(0, RLIMIT_NOFILE, &more, NULL))
 		return (int)lowest;
 	more.rlim_cur = more.rlim_max = now.rlim_max;
-	if (now.rlim_cur >= now.rlim_max || prlimit64(0, RLIMIT_NOFILE, &more, NULL))
+	c->barred = now.rlim_cur >= now.rlim_max;
+	if (c->barred || prlimit64(0, RLIMIT_NOFILE, &more, NULL))
 		return -EMFILE;
 	return (int)(lowest < now.rlim_max ? lowest : now.rlim_cur);
 }
@@ -64,11 +69,22 @@ OUTSIDE_CODE static int raise_limit(void)
 OUTSIDE_CODE static int child(void *arg)
 {
 	struct call *c = arg;
-	int lowest = raise_limit();
+	int lowest = raise_limit(c);
 
 	c->result = lowest < 0 ? lowest : c->fn(c->arg, lowest);
 	syscall(SYS_exit, 0);
 	return 0;
+}
+
+/* Is it known that there is no outside? */
+static bool is_barred(rlim_t *hard)
+{
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur >= ROOM)
+		return true;
+	*hard = now.rlim_max;
+	return now.rlim_cur == now.rlim_max && now.rlim_max == atomic_load(&barred);
 }
 
 int outside_run(int (*fn)(void *arg, int lowest), void *arg)
@@ -76,8 +92,12 @@ int outside_run(int (*fn)(void *arg, int lowest), void *arg)
 	uint8_t stack[STACK] __attribute__((aligned(16)));
 	struct call c = {.fn = fn, .arg = arg, .result = -EMFILE};
 	uint64_t all = ~0ull, old;
+	int err = errno; /* the child's calls change ours */
+	rlim_t hard;
 	long pid;
 
+	if (is_barred(&hard))
+		return -EMFILE;
 	cancel_defer();
 	/* also those that pthread_sigmask(3) cannot block */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
@@ -89,6 +109,9 @@ int outside_run(int (*fn)(void *arg, int lowest), void *arg)
 		syscall(SYS_wait4, pid, NULL, __WALL, NULL);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
 	cancel_restore();
+	if (c.barred)
+		atomic_store(&barred, hard);
+	errno = err;
 	return c.result;
 }
 

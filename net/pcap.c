@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/xfsz.h"
 #include "net/file_lock.h"
 #include "net/ip_header.h"
 #include "net/pcap_internal.h"
@@ -21,25 +22,38 @@
 #define FRAME_HDR_MAX  (ETH_HDR + IP6_HDR_LEN + UDP_HDR_LEN)
 #define BUF_BYTES      65536
 
-/* struct pcap - @used bytes of @buf are not in the file yet; @broken: it takes no more */
+/*
+ * struct pcap - @used bytes of @buf are not in the file yet; @broken: it takes no more, @err says
+ * why until somebody was told
+ */
 struct pcap {
 	int fd;
 	bool broken;
+	int err;
 	uint32_t used;
 	uint8_t buf[BUF_BYTES];
 };
 
 static int write_all(int fd, const void *data, size_t len)
 {
+	struct xfsz x;
 	ssize_t n;
 
+	xfsz_hold(&x);
 	/*
-	 * O_APPEND: one write() is one piece in the file. A short one (a full disk) ends
-	 * it.
+	 * O_APPEND: one write() is one piece in the file. A short one (a full disk, the
+	 * limit of file sizes) ends it.
 	 */
 	do
 		n = write(fd, data, len);
 	while (n < 0 && errno == EINTR);
+	/* what is left says why the rest could not be written */
+	if (n >= 0 && n < (ssize_t)len &&
+	    write(fd, (const uint8_t *)data + n, len - n) < 0)
+		n = -1;
+	xfsz_release(&x);
+	if (n < 0)
+		return -errno;
 	return n == (ssize_t)len ? 0 : -EIO;
 }
 
@@ -151,10 +165,20 @@ bool pcap_flush(struct pcap *pc)
 	uint32_t used = pc->used;
 
 	pc->used = 0;
+	if (!used || pc->broken)
+		return used;
+	pc->err = write_all(pc->fd, pc->buf, used);
 	/* half a record would make all behind it unreadable */
-	if (used && !pc->broken && write_all(pc->fd, pc->buf, used))
-		pc->broken = true;
+	pc->broken = pc->err;
 	return used;
+}
+
+int pcap_error(struct pcap *pc)
+{
+	int err = pc->err;
+
+	pc->err = 0;
+	return err;
 }
 
 void pcap_close(struct pcap *pc)

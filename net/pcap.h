@@ -45,6 +45,8 @@ void pcap_packet(struct pcap *pc, const struct net_path *path, uint16_t ip_id,
  */
 int pcap_sort(const char *file);
 
+/* pcap_error - why the capture ended before its time, told once: -errno; 0: it did not */
+int pcap_error(struct pcap *pc);
 /* pcap_flush - write out what was kept. True if there was something. */
 bool pcap_flush(struct pcap *pc);
 

@@ -567,6 +567,16 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static void flush_pcap(struct net_port *p)
+{
+	int err;
+
+	pcap_flush(p->pcap);
+	err = pcap_error(p->pcap);
+	if (err && p->ops->capture_ended)
+		p->ops->capture_ended(p->arg, err);
+}
+
 uint64_t net_port_tick(struct net_port *p, uint64_t now)
 {
 	uint64_t next;
@@ -576,7 +586,7 @@ uint64_t net_port_tick(struct net_port *p, uint64_t now)
 	if (port_tx_send(p))
 		next = earlier(next, now + RETRY_NS);
 	if (p->pcap) {
-		pcap_flush(p->pcap);
+		flush_pcap(p);
 		next = earlier(next, now + FLUSH_NS);
 	}
 	return earlier(next, try_addresses(p, now));

@@ -32,10 +32,12 @@ struct net_port;
  *		(0xffffff), or for QP1
  * @too_large:	the kernel refuses to send a packet of @bytes (IP header to ICRC) to @dst
  *		because of the MTU. Told once for each destination. May be NULL.
+ * @capture_ended: the file of cfg.pcap takes no more packets, -errno. May be NULL
  */
 struct net_port_ops {
 	void (*rx)(void *arg, const struct net_rx *pkt);
 	void (*too_large)(void *arg, const struct net_ip *dst, uint32_t bytes);
+	void (*capture_ended)(void *arg, int err);
 };
 
 /* struct net_stats - what the wire did, counted since open; see trace/counters.h */

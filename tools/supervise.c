@@ -50,6 +50,16 @@ static void signal_set(sigset_t *set)
 		sigaddset(set, passed_on[i]);
 }
 
+/* What this process got from its parent */
+static struct sigaction xfsz;
+
+void supervise_hold_xfsz(void)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGXFSZ, &ignore, &xfsz);
+}
+
 /*
  * In the child of vfork(2), which has the parent's memory until it executes the program; the
  * errno of the failure goes to *@err.
@@ -62,6 +72,7 @@ static void start(char **argv, const sigset_t *mask, const struct sigaction *chl
 	if (getppid() != parent)
 		_exit(EXIT_SETUP);
 	sigaction(SIGCHLD, chld, NULL);
+	sigaction(SIGXFSZ, &xfsz, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	*err = errno;

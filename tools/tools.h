@@ -79,6 +79,9 @@ void session_linger(const struct session *s);
  */
 void supervise_block(sigset_t *mask);
 
+/* supervise_hold_xfsz - ignore SIGXFSZ, but for the program that supervise() starts */
+void supervise_hold_xfsz(void);
+
 /*
  * struct supervised - how a program is to be run, and how it ended
  * @dir:	the session's

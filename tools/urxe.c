@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/tools.h"
+#include "verbs/host/reason.h"
 
 static const struct command *const commands[] = {
     &command_run,    &command_stat, &command_why, &command_trace,
@@ -33,7 +35,7 @@ int stdout_done(int ret)
 		ret = errno ? -errno : -EIO;
 	if (!ret)
 		return 0;
-	usage_error("standard output: %s", strerror(-ret));
+	usage_error("standard output: %s%s", strerror(-ret), reason_hint(-ret));
 	return EXIT_SETUP;
 }
 
@@ -91,12 +93,11 @@ static void reserve_standard(void)
 			return;
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
 	const struct command *c;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
-	reserve_standard();
 	if (!name)
 		return usage_error("no command given (see urxe --help)");
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
@@ -110,4 +111,16 @@ int main(int argc, char **argv)
 		return usage_error("unknown %s '%s' (see urxe --help)",
 				   *name == '-' ? "option" : "command", name);
 	return c->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	int code;
+
+	reserve_standard();
+	/* what exceeds the limit of file sizes is an error, which can be told; `urxe run` lets its
+	 * program have the signal as it was */
+	supervise_hold_xfsz();
+	code = command(argc, argv);
+	return code ? code : stdout_done(0);
 }

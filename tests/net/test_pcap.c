@@ -6,6 +6,8 @@
 #include "tests/net/harness.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "net/pcap.h"
@@ -293,6 +295,45 @@ START_TEST(a_capture_lags_by_a_tick_at_most)
 }
 END_TEST
 
+/*
+ * The limit of file sizes ends the capture, not the program. A signal of the program's own, which it
+ * holds back itself, is there afterwards.
+ */
+START_TEST(a_capture_ends_at_the_limit_of_file_sizes)
+{
+	struct net_path path = {.src = h_ip("127.0.0.1"), .dst = h_ip("127.0.0.1")};
+	struct rlimit limit;
+	uint8_t data[4096] = {0};
+	struct pcap *pc;
+	struct stat st;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGXFSZ);
+	if (_i) {
+		sigprocmask(SIG_BLOCK, &set, NULL);
+		raise(SIGXFSZ);
+	}
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = 10000;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(pcap_open(file, &pc), 0);
+	for (int i = 0; i < 40; i++)
+		pcap_packet(pc, &path, 0, data, sizeof(data));
+	pcap_flush(pc);
+	ck_assert_int_eq(pcap_error(pc), -EFBIG);
+	ck_assert_int_eq(pcap_error(pc), 0);
+	pcap_packet(pc, &path, 0, data, sizeof(data));
+	ck_assert(pcap_flush(pc));
+	ck_assert_int_eq(pcap_error(pc), 0);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_le(st.st_size, 10000);
+	pcap_close(pc);
+	sigpending(&set);
+	ck_assert_int_eq(sigismember(&set, SIGXFSZ), _i);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("pcap");
@@ -301,6 +342,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, tshark_decodes_every_packet, 0, 2);
+	tcase_add_loop_test(t, a_capture_ends_at_the_limit_of_file_sizes, 0, 2);
 	tcase_add_test(t, icrcs_fit_the_frames);
 	tcase_add_test(t, other_files_are_left_alone);
 	tcase_add_test(t, a_capture_of_another_program_is_left_alone);

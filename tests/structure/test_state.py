@@ -27,6 +27,7 @@ LIBDW = 'what elfutils has read of files; a command runs once'
 PROCESS = 'a property of the process, asked for before there is any object'
 
 STATE = {
+    'base/outside.c': {'barred': PROCESS},
     'base/lock.c': {'cancel_deferred': THREAD, 'cancel_before': THREAD},
     'net/port.c': {'where': 'outlives the port that could not be opened, for the message'},
     'odp/fault.c': {'never': 'what nobody sets: a fault that cannot be cancelled'},
@@ -80,6 +81,7 @@ STATE = {
     'tools/injected.c': {'rule': LARGE},
     'tools/checks.c': {'v': LARGE},
     'tools/run.c': {'o': LARGE, 'checks': LARGE},
+    'tools/supervise.c': {'xfsz': 'a property of the process'},
     'tools/session.c': {'parents': 'a command runs once'},
 }
 

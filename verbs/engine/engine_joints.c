@@ -9,10 +9,12 @@
  */
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "net/bytes.h"
 #include "net/rocev2.h"
 #include "verbs/engine/engine_internal.h"
+#include "verbs/host/reason.h"
 
 /* --- what the core asks for ------------------------------------------------------- */
 
@@ -192,7 +194,18 @@ static void port_too_large(void *arg, const struct net_ip *dst, uint32_t bytes)
 	engine_say(line);
 }
 
+static void port_capture_ended(void *arg, int err)
+{
+	const struct engine *e = arg;
+	char line[400];
+
+	snprintf(line, sizeof(line), "the capture %s ends here: %s%s", e->opt.pcap,
+		 strerror(-err), reason_hint(-err));
+	engine_say(line);
+}
+
 const struct net_port_ops engine_port_ops = {
     .rx = port_rx,
     .too_large = port_too_large,
+    .capture_ended = port_capture_ended,
 };

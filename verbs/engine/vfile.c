@@ -382,33 +382,55 @@ bool vfile_is_private(int fd)
 	return peek(fd) == &private_fd && is_ours();
 }
 
+/* A duplicate within the limit of descriptors, as high as that lets it be; or -errno */
+static int dup_near(int fd)
+{
+	static const int lowest[] = {PRIVATE_FD, PRIVATE_FD_LOW_LIMIT, 3};
+	int copy = -1;
+
+	for (size_t i = 0; i < 3 && copy < 0; i++)
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest[i]);
+	return copy < 0 ? -errno : copy;
+}
+
+/* @copy: of another one, or -errno */
+static int make_private(int copy)
+{
+	int ret;
+
+	if (copy < 0)
+		return copy;
+	ret = install(copy, &private_fd);
+	if (!ret)
+		return copy;
+	close(copy);
+	return ret;
+}
+
 int vfile_private_dup(int fd)
 {
-	/* as high as the limit of descriptors lets it be */
-	static const int lowest[] = {PRIVATE_FD, PRIVATE_FD_LOW_LIMIT, 3};
-	int copy = outside_dup(fd), err;
-	size_t i;
+	int copy = outside_dup(fd);
 
-	for (i = 0; i < 3 && copy < 0; i++)
-		copy = fcntl(fd, F_DUPFD_CLOEXEC, lowest[i]);
+	return make_private(copy < 0 ? dup_near(fd) : copy);
+}
+
+/* @copy takes the place of @fd, if it could be had */
+static int move_to(int copy, int fd)
+{
 	if (copy < 0)
-		return -errno;
-	err = install(copy, &private_fd);
-	if (err) {
-		close(copy);
-		return err;
-	}
+		return fd;
+	close(fd);
 	return copy;
 }
 
 int vfile_private_move(int fd)
 {
-	int copy = vfile_private_dup(fd);
+	return move_to(vfile_private_dup(fd), fd);
+}
 
-	if (copy < 0)
-		return fd;
-	close(fd);
-	return copy;
+int vfile_private_move_near(int fd)
+{
+	return move_to(make_private(dup_near(fd)), fd);
 }
 
 void vfile_private_mark(int fd)

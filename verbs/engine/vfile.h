@@ -93,6 +93,11 @@ int vfile_private_dup(int fd);
  * none
  */
 int vfile_private_move(int fd);
+/*
+ * vfile_private_move_near - likewise, but within the limit of descriptors, which costs less:
+ * for what is soon closed again
+ */
+int vfile_private_move_near(int fd);
 /* @fd, out of the way already, is private from now on. */
 void vfile_private_mark(int fd);
 /* Really close a private descriptor; nothing happens if it is none (any more). */

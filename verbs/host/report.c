@@ -15,8 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/xfsz.h"
 #include "trace/reader.h"
 #include "trace/render.h"
+#include "verbs/host/reason.h"
 #include "verbs/host/report_text.h"
 
 #define NAME(member, name, unit, text) #name,
@@ -447,9 +449,10 @@ static int write_file(const struct trace_reader *t, const char *path)
 	out = open_beside(path, (int)getpid(), tmp);
 	if (!out)
 		return -errno;
+	errno = 0;
 	report_json(t, out);
 	if (ferror(out))
-		ret = -EIO;
+		ret = errno ? -errno : -EIO;
 	if (fclose(out) && !ret)
 		ret = -errno;
 	if (!ret && rename(tmp, path))
@@ -478,15 +481,21 @@ static void write_text(const struct trace_reader *t, FILE *out)
 void report_write(const struct trace_reader *t, const char *spec, FILE *fallback)
 {
 	char path[PATH_MAX];
+	struct xfsz x;
 	int ret;
 
 	if (strncmp(spec, "json:", 5)) {
+		xfsz_hold(&x);
 		write_text(t, fallback);
+		xfsz_release(&x);
 		return;
 	}
+	xfsz_hold(&x);
 	ret = report_expand(spec + 5, trace_info(t)->pid, path, sizeof(path));
 	if (!ret)
 		ret = write_file(t, path);
 	if (ret)
-		fprintf(fallback, "urxe: --stats: %s: %s\n", spec + 5, strerror(-ret));
+		fprintf(fallback, "urxe: --stats: %s: %s%s\n", spec + 5, strerror(-ret),
+			reason_hint(-ret));
+	xfsz_release(&x);
 }

@@ -30,10 +30,15 @@ int __wrap_open64(const char *path, int flags, ...);
 int __wrap_close(int fd);
 int __wrap_fclose(FILE *f);
 
-/* Without an engine nothing is kept open, and the process may be a child of vfork. */
+/*
+ * Without an engine nothing is kept open, and the process may be a child of vfork. What is opened
+ * later than at the start is for a moment, mostly: a place within the limit does.
+ */
 static int own(int fd)
 {
-	return fd < 0 || !engine_starts() ? fd : vfile_private_move(fd);
+	if (fd < 0 || !engine_starts())
+		return fd;
+	return engine_running() ? vfile_private_move_near(fd) : vfile_private_move(fd);
 }
 
 int __wrap_socket(int domain, int type, int protocol)
