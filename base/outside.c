@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/valgrind.h"
 
 #define LOWEST 4096  /* above what programs raise their limit to, mostly */
 #define ROOM   65536 /* a limit as large as this is not worth the trouble */
@@ -96,7 +97,7 @@ int outside_run(int (*fn)(void *arg, int lowest), void *arg)
 	rlim_t hard;
 	long pid;
 
-	if (is_barred(&hard))
+	if (under_valgrind() || is_barred(&hard))
 		return -EMFILE;
 	cancel_defer();
 	/* also those that pthread_sigmask(3) cannot block */
