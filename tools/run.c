@@ -20,6 +20,7 @@
 #include "tools/checked.h"
 #include "tools/checks.h"
 #include "tools/injected.h"
+#include "tools/control.h"
 #include "tools/keep.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
@@ -432,6 +433,7 @@ static int conclude(const struct options *o, const struct checks *checks,
 	segments_report(session->dir, o->stats);
 	injected_warn(session->dir, o->inject);
 	order_capture(o);
+	control_keep(session->dir);
 	if (s->ran)
 		code = checks_judge(checks, s, argv, code);
 	if (o->check[0] && checked_report(o) && o->check_exitcode)

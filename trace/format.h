@@ -246,6 +246,12 @@ enum trace_end {
  *		destroyed; those that went with their device are among them
  * @completions, @most: of CQs and send queues that are gone: trace_cq.produced, added up, and
  *		the largest trace_queue.most
+ * @ring_first:	number of the oldest record that the ring may have: it was made larger
+ * @full_from, @full_until: times between which all kinds were recorded, where that was begun and
+ *		ended in a program that ran already; 0: from its beginning, to its end
+ * @asked:	a number of who wants it begun (even) or ended (odd), with @ask_slots records; @done:
+ *		the same when that was done, or @refused (-errno)
+ * @keep:	path of a copy that is to be made when the process has ended, or empty
  */
 struct trace_header {
 	char magic[8];
@@ -272,6 +278,12 @@ struct trace_header {
 	uint64_t net[32];
 	uint64_t left[16];
 	_Atomic uint64_t completions, most;
+	uint64_t ring_first, full_from, full_until;
+	_Atomic uint32_t asked, done;
+	int32_t refused;
+	uint32_t unused2;
+	uint64_t ask_slots;
+	char keep[1024];
 };
 _Static_assert(TRACE_N_OBJECTS <= 16, "a place for each");
 _Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_BYTES, "header");

@@ -139,6 +139,11 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	    .next = h->next,
 	    .lost = h->lost,
 	    .unlisted = h->unlisted,
+	    .full_from = h->full_from,
+	    .full_until = h->full_until,
+	    .asked = h->asked,
+	    .done = h->done,
+	    .refused = h->refused,
 	    .completions = h->completions,
 	    .most = h->most,
 	};
@@ -147,8 +152,12 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	memcpy(i->elsewhere, h->elsewhere, sizeof(i->elsewhere));
 	clean(i->program, sizeof(i->program));
 	clean(i->host, sizeof(i->host));
+	memcpy(i->keep, h->keep, sizeof(i->keep));
 	i->elsewhere[sizeof(i->elsewhere) - 1] = '\0';
+	i->keep[sizeof(i->keep) - 1] = '\0';
 	i->overwritten = i->next > i->slots ? i->next - i->slots : 0;
+	if (h->ring_first > i->overwritten && h->ring_first <= i->next)
+		i->overwritten = h->ring_first;
 	i->first = i->overwritten;
 	for (size_t k = 0; k < TRACE_N_ODP; k++)
 		i->gone[k] = h->gone[k];

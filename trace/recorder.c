@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@
 
 #include "base/lock.h"
 
+#define MAX_RINGS 8 /* each at least twice as large as the one before */
+
 /*
  * struct recorder_inside
  * @path, @dev, @ino: the file
@@ -40,6 +43,7 @@
  * @free:	objects that were given back
  * @fresh, @fresh_left: of the last block, those that were never used
  * @sink, @sink_kinds: who is told of what; @ring_kinds: what is recorded
+ * @ring:	the rings, @n_rings of them: who has loaded one may still write to it
  * @abandoned:	a child of fork
  */
 struct recorder_inside {
@@ -48,7 +52,9 @@ struct recorder_inside {
 	char *path;
 	dev_t dev;
 	ino_t ino;
-	struct recorder_piece piece[TRACE_BLOCKS + 1];
+	struct recorder_piece piece[TRACE_BLOCKS + MAX_RINGS];
+	struct recorder_ring ring[MAX_RINGS];
+	unsigned int n_rings;
 	unsigned int n_pieces, n_blocks;
 	struct trace_object **free;
 	size_t n_free, room_free;
@@ -260,10 +266,15 @@ int recorder_open(const struct recorder_cfg *cfg, struct recorder **out)
 		return ret;
 	}
 	r->hdr = (struct trace_header *)r->in->piece[0].addr;
-	r->slot = (struct trace_slot *)(r->in->piece[0].addr + TRACE_HEADER_BYTES);
-	r->mask = cfg->slots - 1;
+	r->in->ring[0] = (struct recorder_ring){
+	    .slot = (struct trace_slot *)(r->in->piece[0].addr + TRACE_HEADER_BYTES),
+	    .mask = cfg->slots - 1,
+	};
+	r->in->n_rings = 1;
+	r->ring = &r->in->ring[0];
 	fill_header(r, cfg);
-	r->kinds = cfg->elsewhere ? 0 : r->hdr->kinds;
+	r->in->ring_kinds = cfg->elsewhere ? 0 : r->hdr->kinds;
+	r->kinds = r->in->ring_kinds;
 	*out = r;
 	return 0;
 }
@@ -337,15 +348,17 @@ void recorder_tell(struct recorder *r, uint64_t kinds, recorder_sink *sink)
 {
 	r->in->sink = sink;
 	r->in->sink_kinds = kinds;
-	r->in->ring_kinds = r->kinds;
-	r->kinds |= kinds;
+	r->kinds = r->in->ring_kinds | kinds;
 }
 
 static void put_in_ring(struct recorder *r, uint64_t now, enum trace_kind kind,
 			const uint64_t *payload)
 {
 	uint64_t n = atomic_fetch_add_explicit(&r->hdr->next, 1, memory_order_relaxed);
-	struct trace_slot *s = &r->slot[n & r->mask];
+	/* acquire: the ring is there before its place is known */
+	const struct recorder_ring *ring =
+	    atomic_load_explicit(&r->ring, memory_order_acquire);
+	struct trace_slot *s = &ring->slot[n & ring->mask];
 	uint64_t seen = atomic_load_explicit(&s->seq, memory_order_relaxed);
 
 	if ((seen & 1) || seen > 2 * n ||
@@ -372,6 +385,166 @@ void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
 		in->sink(now, kind, payload);
 	if (!in->sink || in->ring_kinds >> kind & 1)
 		put_in_ring(r, now, kind, payload);
+}
+
+/* --- all kinds, for a while ------------------------------------------------------- */
+
+/* What is in the old ring, to where it belongs in the new one; a record that is being written
+   meanwhile is counted by readers as one that they could not read. */
+static uint64_t move_records(const struct recorder *r, const struct recorder_ring *old,
+			     const struct recorder_ring *new)
+{
+	uint64_t end = atomic_load(&r->hdr->next);
+	uint64_t n = old->mask + 1, first = end > n ? end - n : 0;
+
+	for (uint64_t i = first; i < end; i++) {
+		const struct trace_slot *from = &old->slot[i & old->mask];
+		struct trace_slot *to = &new->slot[i & new->mask];
+
+		if (atomic_load_explicit(&from->seq, memory_order_acquire) != 2 * i + 2)
+			continue;
+		memcpy(to, from, sizeof(*to));
+		if (atomic_load_explicit(&from->seq, memory_order_acquire) != 2 * i + 2)
+			atomic_store(&to->seq, 0);
+	}
+	return first;
+}
+
+/* With the lock */
+static int make_ring(struct recorder *r, uint64_t slots)
+{
+	struct recorder_inside *in = r->in;
+	const struct recorder_piece *last = &in->piece[in->n_pieces - 1];
+	struct recorder_ring *new = &in->ring[in->n_rings];
+	uint64_t offset = last->offset + last->len;
+	int ret;
+
+	if (in->n_rings == MAX_RINGS)
+		return -ENOSPC;
+	ret = extend_file(in, offset, slots * sizeof(struct trace_slot));
+	if (ret)
+		return ret;
+	new->slot = (struct trace_slot *)in->piece[in->n_pieces - 1].addr;
+	new->mask = slots - 1;
+	r->hdr->ring_first = move_records(r, &in->ring[in->n_rings - 1], new);
+	in->n_rings++;
+	atomic_store_explicit(&r->ring, new, memory_order_release);
+	r->hdr->size = offset + slots * sizeof(struct trace_slot);
+	r->hdr->ring_offset = offset;
+	r->hdr->slots = slots;
+	return 0;
+}
+
+static void record_kinds(struct recorder *r, uint64_t kinds)
+{
+	r->hdr->kinds = kinds;
+	r->in->ring_kinds = kinds;
+	r->kinds = kinds | r->in->sink_kinds;
+}
+
+int recorder_start(struct recorder *r, uint64_t slots, uint64_t now)
+{
+	uint64_t n = r->ring->mask + 1;
+	int ret = 0;
+
+	if (r->in->abandoned || r->hdr->elsewhere[0])
+		return -ENOTSUP;
+	if (!(trace_busy_kinds & ~r->in->ring_kinds))
+		return -EALREADY;
+	while (n < slots && n < TRACE_MAX_SLOTS)
+		n *= 2;
+	lock_take(&r->in->lock);
+	if (n > r->ring->mask + 1)
+		ret = make_ring(r, n);
+	lock_release(&r->in->lock);
+	if (ret)
+		return ret;
+	r->hdr->full_from = now;
+	r->hdr->full_until = 0;
+	r->hdr->full = 1;
+	record_kinds(r, ~0ull);
+	return 0;
+}
+
+int recorder_stop(struct recorder *r, uint64_t now)
+{
+	if (!r->hdr->full || r->hdr->full_until)
+		return -EALREADY;
+	record_kinds(r, ~(trace_busy_kinds & ~r->in->cfg.also));
+	r->hdr->full_until = now;
+	return 0;
+}
+
+void recorder_obey(struct recorder *r, uint64_t now)
+{
+	uint32_t asked = atomic_load_explicit(&r->hdr->asked, memory_order_acquire);
+	uint64_t slots = r->hdr->ask_slots;
+
+	/* whoever wrote it may write anything */
+	if (slots > TRACE_MAX_SLOTS)
+		slots = TRACE_MAX_SLOTS;
+	r->hdr->refused =
+	    asked & 1 ? recorder_stop(r, now) : recorder_start(r, slots, now);
+	atomic_store_explicit(&r->hdr->done, asked, memory_order_release);
+}
+
+/* --- a copy ----------------------------------------------------------------------- */
+
+static int write_all(int fd, const char *p, size_t len, uint64_t offset)
+{
+	while (len) {
+		ssize_t n = pwrite(fd, p, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		p += n;
+		len -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Only a trace is replaced. */
+static bool may_replace(const char *path)
+{
+	char magic[sizeof(TRACE_MAGIC) - 1] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bool may;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	may = read(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
+	      !memcmp(magic, TRACE_MAGIC, sizeof(magic));
+	close(fd);
+	return may;
+}
+
+int recorder_save(struct recorder *r, const char *path)
+{
+	char tmp[PATH_MAX];
+	int fd, ret = 0;
+
+	if (!may_replace(path))
+		return -EEXIST;
+	if (snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path) >= (int)sizeof(tmp))
+		return -ENAMETOOLONG;
+	fd = mkostemp(tmp, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	lock_take(&r->in->lock);
+	for (unsigned int i = 0; i < r->in->n_pieces && !ret; i++)
+		ret = write_all(fd, r->in->piece[i].addr, r->in->piece[i].len,
+				r->in->piece[i].offset);
+	lock_release(&r->in->lock);
+	if (close(fd) && !ret)
+		ret = -errno;
+	if (!ret && rename(tmp, path))
+		ret = -errno;
+	if (ret)
+		unlink(tmp);
+	return ret;
 }
 
 /* --- objects ---------------------------------------------------------------------- */

@@ -50,17 +50,22 @@ struct recorder_piece {
 	char *addr;
 };
 
+/* struct recorder_ring - @slot: in the segment; @mask: to find one by its number */
+struct recorder_ring {
+	struct trace_slot *slot;
+	uint64_t mask;
+};
+
 /*
  * struct recorder - private to the process
- * @hdr, @slot:	in the segment
- * @mask:	of the ring
+ * @hdr:	in the segment
+ * @ring:	where records are put now
  * @kinds:	a bit for each kind that is recorded, or told to @sink
  * @in:		what the rest is (recorder.c)
  */
 struct recorder {
 	struct trace_header *hdr;
-	struct trace_slot *slot;
-	uint64_t mask;
+	struct recorder_ring *_Atomic ring;
 	_Atomic uint64_t kinds;
 	struct recorder_inside *in;
 };
@@ -70,6 +75,25 @@ struct recorder {
  * is no room for it
  */
 int recorder_open(const struct recorder_cfg *cfg, struct recorder **out);
+/*
+ * recorder_start - from @now on all kinds are recorded, into a ring of at least @slots records
+ * (rounded up to a power of two); those that are there stay. -EALREADY: they are already
+ */
+int recorder_start(struct recorder *r, uint64_t slots, uint64_t now);
+/* From @now on the busiest kinds are not recorded any more. -EALREADY: they are not */
+int recorder_stop(struct recorder *r, uint64_t now);
+/*
+ * Is it asked from outside (trace_header.asked) to begin or end that? recorder_obey() does it;
+ * not at the same time by two threads.
+ */
+static inline bool recorder_is_asked(const struct recorder *r)
+{
+	return r && atomic_load_explicit(&r->hdr->asked, memory_order_relaxed) !=
+			atomic_load_explicit(&r->hdr->done, memory_order_relaxed);
+}
+void recorder_obey(struct recorder *r, uint64_t now);
+/* Write what there is to @path, a file that is not there or is a trace. 0 or -errno */
+int recorder_save(struct recorder *r, const char *path);
 /* The end of the process is orderly: @end. The segment stays. */
 void recorder_end(struct recorder *r, enum trace_end end);
 /* Unmap it; objects must not be used any more. The file stays. */

@@ -506,6 +506,8 @@ static void json_info(FILE *out, const struct trace_info *i)
 		i->mono, i->real);
 	fprintf(out, ",\"full\":%s,\"end\":\"%s\"", i->full ? "true" : "false",
 		i->end < sizeof(ends) / sizeof(ends[0]) ? ends[i->end] : "?");
+	json_number(out, "full_from", i->full_from);
+	json_number(out, "full_until", i->full_until);
 	json_number(out, "overwritten", i->overwritten);
 	json_number(out, "lost", i->lost);
 	json_number(out, "unlisted_objects", i->unlisted);

@@ -4,6 +4,8 @@
  */
 #include "lab.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -365,6 +367,39 @@ START_TEST(a_context_of_another_device_is_refused)
 }
 END_TEST
 
+START_TEST(a_trace_is_begun_and_ended_by_the_program)
+{
+	char *src = lab_map(1), *dst = lab_map(1), file[] = "/tmp/urxe-lab-XXXXXX",
+	     magic[8];
+	struct ibv_mr *from, *to;
+	int fd = mkstemp(file);
+
+	ck_assert_int_ge(fd, 0);
+	lab_begin(&l);
+	from = lab_reg(&l, src, LAB_PAGE, LAB_ODP);
+	to = lab_reg(&l, dst, LAB_PAGE, LAB_ODP);
+	ck_assert_int_eq(urxe_trace_stop(l.ctx, NULL), EALREADY);
+	ck_assert_int_eq(urxe_trace_start(l.ctx, 1 << 20), 0);
+	ck_assert_int_eq(urxe_trace_start(l.ctx, 1 << 20), EALREADY);
+	ck_assert_int_eq(lab_write(&l, from, src, to, dst, LAB_PAGE), IBV_WC_SUCCESS);
+	/* an empty file is no trace; the trace goes on being ended */
+	ck_assert_int_eq(urxe_trace_stop(l.ctx, file), EEXIST);
+	ck_assert_int_eq(unlink(file), 0);
+	ck_assert_int_eq(urxe_trace_start(l.ctx, 0), 0);
+	ck_assert_int_eq(lab_write(&l, from, src, to, dst, LAB_PAGE), IBV_WC_SUCCESS);
+	ck_assert_int_eq(urxe_trace_stop(l.ctx, file), 0);
+	close(fd);
+	fd = open(file, O_RDONLY);
+	ck_assert_int_eq(read(fd, magic, sizeof(magic)), sizeof(magic));
+	ck_assert_mem_eq(magic, "URXEtrc\n", sizeof(magic));
+	close(fd);
+	unlink(file);
+	ibv_dereg_mr(from);
+	ibv_dereg_mr(to);
+	lab_close(&l);
+}
+END_TEST
+
 START_TEST(objects_of_the_parent)
 {
 	char *p = lab_map(1);
@@ -409,6 +444,7 @@ int main(void)
 	tcase_add_test(tc, model_of_a_device);
 	tcase_add_test(tc, objects_that_are_gone_are_refused);
 	tcase_add_test(tc, a_context_of_another_device_is_refused);
+	tcase_add_test(tc, a_trace_is_begun_and_ended_by_the_program);
 	tcase_add_test(tc, objects_of_the_parent);
 	suite_add_tcase(s, tc);
 	return lab_main(s);

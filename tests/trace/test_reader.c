@@ -202,7 +202,7 @@ START_TEST(a_record_that_is_being_written_is_left_out)
 
 	for (uint32_t i = 0; i < 5; i++)
 		put_poll(r, i, i);
-	r->slot[2].seq = 2 * 2 + 1;
+	r->ring->slot[2].seq = 2 * 2 + 1;
 	t = open_file(path);
 	for (uint32_t i = 0; trace_next(t, &rec); i++)
 		ck_assert_uint_ne(rec.number, 2);

@@ -369,6 +369,177 @@ START_TEST(what_cannot_be_made_is_an_error)
 }
 END_TEST
 
+static struct recorder *open_usual(const char *path)
+{
+	const struct recorder_cfg cfg = {.path = path, .slots = 16};
+	struct recorder *r;
+
+	ck_assert_int_eq(recorder_open(&cfg, &r), 0);
+	return r;
+}
+
+static void put_cm(struct recorder *r, uint64_t now, uint32_t id)
+{
+	TRACE(r, now, cm_event, .id = id);
+}
+
+START_TEST(all_kinds_are_recorded_for_a_while)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_usual(path);
+	struct trace_reader *t = open_file(path);
+	struct trace_record rec;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < 20; i++)
+		put_cm(r, i, i);
+	put_poll(r, 20, 20); /* a busy kind */
+	ck_assert_int_eq(recorder_stop(r, 20), -EALREADY);
+	ck_assert_int_eq(recorder_start(r, 100, 50), 0);
+	ck_assert_int_eq(recorder_start(r, 100, 51), -EALREADY);
+	for (uint32_t i = 20; i < 120; i++)
+		put_poll(r, 50 + i, i);
+	ck_assert_int_eq(recorder_stop(r, 200), 0);
+	ck_assert_int_eq(recorder_stop(r, 201), -EALREADY);
+	put_poll(r, 300, 300);
+	put_cm(r, 300, 120);
+
+	/* a reader that was there before sees the larger ring, and what was in the old one */
+	ck_assert_int_eq(trace_reload(t), 0);
+	ck_assert_uint_eq(trace_info(t)->slots, 128);
+	ck_assert_uint_eq(trace_info(t)->overwritten, 4);
+	ck_assert_uint_eq(trace_info(t)->full_from, 50);
+	ck_assert_uint_eq(trace_info(t)->full_until, 200);
+	trace_rewind(t);
+	for (; trace_next(t, &rec); n++) {
+		ck_assert_uint_eq(rec.number, 4 + n);
+		ck_assert_uint_eq(rec.kind, n < 16 || n == 116 ? TRACE_KIND_cm_event
+							       : TRACE_KIND_poll);
+		if (rec.kind == TRACE_KIND_poll)
+			ck_assert_uint_eq(rec.u.poll.count, 4 + n);
+		else
+			ck_assert_uint_eq(rec.u.cm_event.id, 4 + n);
+	}
+	ck_assert_uint_eq(n, 117);
+	ck_assert_uint_eq(trace_unreadable(t), 0);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(objects_have_room_beside_a_larger_ring)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_usual(path);
+	struct trace_reader *t;
+
+	for (unsigned int i = 0; i < 4 * TRACE_FIRST_BLOCK; i++) {
+		struct trace_object *o = recorder_object(r);
+
+		if (i == TRACE_FIRST_BLOCK)
+			ck_assert_int_eq(recorder_start(r, 1000, 1), 0);
+		o->id = i;
+		recorder_object_ready(o, TRACE_OBJ_PD);
+	}
+	for (uint32_t i = 0; i < 1000; i++)
+		put_poll(r, i, i);
+	t = open_file(path);
+	ck_assert_uint_eq(trace_object_count(t), 4 * TRACE_FIRST_BLOCK);
+	for (size_t i = 0; i < trace_object_count(t); i++)
+		ck_assert_uint_eq(trace_object(t, i)->id, i);
+	ck_assert_uint_eq(trace_info(t)->next, 1000);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+static void *puts_all_the_time(void *arg)
+{
+	struct recorder *r = arg;
+
+	for (uint32_t i = 0; i < 200000; i++)
+		put_cm(r, i, i);
+	return NULL;
+}
+
+START_TEST(others_may_record_while_the_ring_becomes_larger)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_usual(path);
+	struct trace_record rec;
+	struct trace_reader *t;
+	uint64_t n = 0;
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, puts_all_the_time, r), 0);
+	for (unsigned int k = 0; k < 5; k++) {
+		ck_assert_int_eq(recorder_start(r, 64u << k, k), 0);
+		ck_assert_int_eq(recorder_stop(r, k), 0);
+		usleep(1000);
+	}
+	pthread_join(thread, NULL);
+	t = open_file(path);
+	for (; trace_next(t, &rec); n++)
+		ck_assert_uint_eq(rec.kind, TRACE_KIND_cm_event);
+	/* all are there, overwritten, lost or could not be read */
+	ck_assert_uint_eq(n + trace_info(t)->overwritten + trace_unreadable(t), 200000);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(a_program_does_what_is_asked_in_its_header)
+{
+	struct recorder *r = open_usual(NULL);
+
+	ck_assert(!recorder_is_asked(r));
+	r->hdr->ask_slots = UINT64_MAX; /* whoever writes there may write anything */
+	r->hdr->asked = 3;
+	ck_assert(recorder_is_asked(r));
+	recorder_obey(r, 1);
+	ck_assert(!recorder_is_asked(r));
+	ck_assert_int_eq(r->hdr->refused, -EALREADY);
+	r->hdr->ask_slots = 100;
+	r->hdr->asked = 4;
+	recorder_obey(r, 2);
+	ck_assert_int_eq(r->hdr->refused, 0);
+	ck_assert(recorder_wants(r, TRACE_KIND_packet_out));
+	r->hdr->asked = 5;
+	recorder_obey(r, 3);
+	ck_assert(!recorder_wants(r, TRACE_KIND_packet_out));
+	recorder_close(r);
+}
+END_TEST
+
+START_TEST(a_copy_is_a_trace_and_takes_the_place_of_traces_only)
+{
+	char *path = fresh_path(), copy[100];
+	struct recorder *r = open_usual(NULL);
+	struct trace_reader *t;
+	FILE *f;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	ck_assert_int_eq(recorder_start(r, 64, 1), 0);
+	put_poll(r, 1, 1);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(recorder_save(r, copy), 0);
+		t = open_file(copy);
+		ck_assert_uint_eq(trace_info(t)->next, 1);
+		trace_close(t);
+	}
+	f = fopen(copy, "w");
+	fputs("mine", f);
+	fclose(f);
+	ck_assert_int_eq(recorder_save(r, copy), -EEXIST);
+	ck_assert_int_eq(recorder_save(r, "/nonexistent/copy"), -ENOENT);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("recorder");
@@ -387,6 +558,11 @@ static Suite *suite(void)
 	tcase_add_test(tc, without_its_file_objects_are_unlisted_and_good);
 	tcase_add_test(tc, another_file_by_that_name_is_not_touched);
 	tcase_add_test(tc, what_cannot_be_made_is_an_error);
+	tcase_add_test(tc, all_kinds_are_recorded_for_a_while);
+	tcase_add_test(tc, objects_have_room_beside_a_larger_ring);
+	tcase_add_test(tc, others_may_record_while_the_ring_becomes_larger);
+	tcase_add_test(tc, a_program_does_what_is_asked_in_its_header);
+	tcase_add_test(tc, a_copy_is_a_trace_and_takes_the_place_of_traces_only);
 	suite_add_tcase(s, tc);
 	return s;
 }

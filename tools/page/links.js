@@ -295,18 +295,21 @@ class Links {
 
 	/* --- losses --- */
 
-	/* Which QPs are traced in full, so that what they have not received was lost */
+	/* Which QPs are traced in full, and when, so that what they have not received was lost */
 	findLost() {
-		const r = this.records, traced = new Map();
+		const r = this.records, traced = new Map(), end = r.n ? r.time[r.n - 1] : 0;
 
-		for (const c of this.columns)
-			if (!c.process)
-				traced.set(c.qpn, r.about.traces[c.trace]);
+		for (const c of this.columns) {
+			const t = r.about.traces[c.trace];
+			if (!c.process && t.full && !t.overwritten)
+				traced.set(c.qpn, [t.full_from ? t.full_from - t.zero : -Infinity,
+					t.full_until ? t.full_until - t.zero : t.end === 'none' ? end - 1e6 : Infinity]);
+		}
 		for (let i = 0; i < r.n; i++) {
 			if (!(this.flags[i] & ISOUT) || this.mate[i] >= 0)
 				continue;
-			const t = traced.get(r.words[((i * PAYLOAD) >> 2) + 1]);
-			if (t && t.full && !t.overwritten && !(t.end === 'none' && i > r.n - 1000))
+			const when = traced.get(r.words[((i * PAYLOAD) >> 2) + 1]);
+			if (when && r.time[i] > when[0] && r.time[i] < when[1])
 				this.flags[i] |= LOST;
 		}
 	}

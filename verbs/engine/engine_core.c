@@ -11,6 +11,7 @@
  */
 #include <time.h>
 
+#include "trace/recorder.h"
 #include "verbs/engine/engine_internal.h"
 
 /* Rounds of the core that one call pays for; beyond them the helper goes on */
@@ -33,6 +34,8 @@ uint64_t engine_set_time(struct engine *e)
 	for (i = 0; i < e->n_dev; i++)
 		emu_hca_set_time(e->dev[i].hca, now);
 	e->now = now;
+	if (recorder_is_asked(e->rec))
+		recorder_obey(e->rec, now);
 	return now;
 }
 

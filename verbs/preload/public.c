@@ -11,11 +11,13 @@
 
 #include "inject/inject.h"
 #include "odp/guard.h"
+#include "trace/recorder.h"
 #include "verbs/host/paths.h"
 #include "verbs/preload/context_hook.h"
 #include "verbs/preload/include/urxe.h"
 
-#define MAP_STEP    4096u /* pages looked at in one go */
+#define MAP_STEP    4096u	/* pages looked at in one go */
+#define TRACE_SIZE  (16u << 20) /* of records, unless it is given */
 #define MAX_LATENCY (3600ull * 1000000000u)
 
 /* Marks a function that programs call. */
@@ -402,6 +404,43 @@ PUBLIC int urxe_inject(struct ibv_context *context, const char *text)
 		context_hook_receives(context);
 		odp_domain_look_again(engine_odp(ctx->engine));
 	}
+	vfile_put(&ctx->vf);
+	return public_result(ret);
+}
+
+/* --- traces ----------------------------------------------------------------------- */
+
+PUBLIC int urxe_trace_start(struct ibv_context *context, size_t size)
+{
+	uint64_t slots = (size ? size : TRACE_SIZE) / sizeof(struct trace_slot);
+	struct uverbs_context *ctx;
+	struct recorder *r;
+	int ret = public_context(context, &ctx);
+
+	if (ret)
+		return public_result(ret);
+	r = engine_recorder(ctx->engine);
+	engine_enter(ctx->engine);
+	ret = r ? recorder_start(r, slots, engine_now()) : -ENOTSUP;
+	engine_leave(ctx->engine);
+	vfile_put(&ctx->vf);
+	return public_result(ret);
+}
+
+PUBLIC int urxe_trace_stop(struct ibv_context *context, const char *file)
+{
+	struct uverbs_context *ctx;
+	struct recorder *r;
+	int ret = public_context(context, &ctx);
+
+	if (ret)
+		return public_result(ret);
+	r = engine_recorder(ctx->engine);
+	engine_enter(ctx->engine);
+	ret = r ? recorder_stop(r, engine_now()) : -ENOTSUP;
+	engine_leave(ctx->engine);
+	if (!ret && file)
+		ret = recorder_save(r, file);
 	vfile_put(&ctx->vf);
 	return public_result(ret);
 }

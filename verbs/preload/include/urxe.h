@@ -222,6 +222,23 @@ int urxe_set_fault_script(struct ibv_context *context, const char *script);
  */
 int urxe_inject(struct ibv_context *context, const char *rules);
 
+/*
+ * urxe_trace_start - from now on record all that the devices of this process do, in memory of at
+ * least @size bytes (0: 16 MiB), of which the oldest is overwritten when it is full
+ *
+ * EALREADY: that is recorded already. ENOTSUP: nothing is recorded here. ENOSPC, EFBIG and others:
+ * there is no room for it.
+ */
+int urxe_trace_start(struct ibv_context *context, size_t size);
+/*
+ * urxe_trace_stop - end that, and write what was recorded to @file unless that is NULL: a trace, for
+ * `urxe report`
+ *
+ * EALREADY: it was not begun, or has ended. EEXIST: @file is there and is no trace; and the errors of
+ * open(2) and write(2).
+ */
+int urxe_trace_stop(struct ibv_context *context, const char *file);
+
 #ifdef __cplusplus
 }
 #endif
