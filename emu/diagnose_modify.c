@@ -270,3 +270,25 @@ void diagnose_reg_mr(const struct emu_mr *want, int err)
 		 want->length, want->start, (unsigned int)want->access,
 		 strerrorname_np(-err), why);
 }
+
+void emu_note_unacked(struct emu_hca *hca, enum trace_object_kind object, uint32_t id,
+		      uint32_t comp, uint32_t async)
+{
+	/* not said: another thread may be about to do it */
+	const struct emu_about about = {
+	    .cause = TRACE_NOTE_EVENTS, .object = object, .id = id};
+	const char *name = trace_name(TRACE_OBJECT, object);
+	char number[24] = "";
+
+	if (object != TRACE_OBJ_QP)
+		snprintf(number, sizeof(number), "%s %u: ", name, id);
+	emu_note(
+	    hca, &about,
+	    "%sibv_destroy_%s() came when %u event(s) were read and not acknowledged: "
+	    "it waits until %s() has done so",
+	    number,
+	    object == TRACE_OBJ_CQ   ? "cq"
+	    : object == TRACE_OBJ_QP ? "qp"
+				     : "srq",
+	    comp + async, comp ? "ibv_ack_cq_events" : "ibv_ack_async_event");
+}

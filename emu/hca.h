@@ -354,6 +354,13 @@ int emu_ah_create(struct emu_pd *pd, const struct ibv_ah_attr *attr, struct emu_
 int emu_ah_destroy(struct emu_ah *ah);
 uint32_t emu_ah_num(const struct emu_ah *ah);
 
+/*
+ * emu_note_unacked - the object was destroyed while the program had not acknowledged so many
+ * completion and asynchronous events of it: its call waits for that
+ */
+void emu_note_unacked(struct emu_hca *hca, enum trace_object_kind object, uint32_t id,
+		      uint32_t comp, uint32_t async);
+
 /* --- counters --------------------------------------------------------------------- */
 
 /* Names and values of hw_counters, as rdma_rxe has them; the number of them. */

@@ -205,7 +205,7 @@ struct tr_req {
 	uint32_t silent;
 	uint8_t ghost_syndrome;
 	struct tr_timer ack_timer;
-	uint64_t armed; /* when @ack_timer was started last */
+	uint64_t armed;		    /* when @ack_timer was started last */
 	struct tr_timer wait_timer; /* REQ_RNR, REQ_MEM */
 	struct odp_waiter fault;    /* REQ_MEM */
 };

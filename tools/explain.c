@@ -105,10 +105,12 @@ static void on_wait(void *arg, const struct wait *w)
 static void say_notes(struct explain *x, const struct trace_reader *t)
 {
 	const struct trace_object *o;
+	uint64_t now = now_ns();
 
 	for (size_t i = 0; (o = trace_object(t, i)); i++)
 		if (o->kind == TRACE_OBJ_NOTE && !o->note.said &&
 		    o->note.cause != TRACE_NOTE_REFUSED &&
+		    (o->note.cause != TRACE_NOTE_EVENTS || o->created + x->limit < now) &&
 		    is_new(x, TRACE_OBJ_NOTE + 16, o->serial))
 			say(x, o->note.text);
 }

@@ -13,9 +13,9 @@
  * which may have been moved, or packed for another distribution; at last where it was to
  * be installed.
  */
-static const char *const places[] = {
-    "%s/../verbs", "%s/../check", "%s/../" URXE_LIBDIR, "%s/../lib",
-    "%s/../lib64", URXE_PREFIX "/" URXE_LIBDIR};
+static const char *const places[] = {"%s/../verbs",	   "%s/../check",
+				     "%s/../" URXE_LIBDIR, "%s/../lib",
+				     "%s/../lib64",	   URXE_PREFIX "/" URXE_LIBDIR};
 
 int preload_path(const char *name, char path[PATH_MAX])
 {

@@ -55,7 +55,7 @@ struct session {
 #define WILL_MS 1000
 
 #define SESSION_PREFIX	"urxe-session."
-#define SESSION_LIBRARY "liburxe.so" /* see preload_name() of run.c */
+#define SESSION_LIBRARY "liburxe.so"	   /* see preload_name() of run.c */
 #define CHECK_LIBRARY	"liburxe-check.so" /* preloaded with --check */
 
 /* session_check - is the open directory @dir, called @name, a session of its owner? */

@@ -212,20 +212,6 @@ static void poll_waits(const struct trace_reader *t, const struct trace_object *
 
 /* --- all -------------------------------------------------------------------------- */
 
-static void cm_waits(const struct trace_object *o, uint64_t now, wait_fn *fn, void *arg)
-{
-	struct wait w = {.kind = WAIT_ACK, .object = o, .since = o->cm.since};
-	char since[32];
-
-	if (!o->cm.unacked)
-		return;
-	snprintf(w.text, sizeof(w.text),
-		 "CM ID %u: %u events wait to be acknowledged (rdma_ack_cm_event), "
-		 "rdma_destroy_id() waits for that; in state %s for %s",
-		 o->id, o->cm.unacked, o->cm.state, span(w.since, now, since));
-	fn(arg, &w);
-}
-
 void waits_of(const struct trace_reader *t, const struct trace_object *o, uint64_t now,
 	      wait_fn *fn, void *arg)
 {
@@ -234,8 +220,6 @@ void waits_of(const struct trace_reader *t, const struct trace_object *o, uint64
 		receive_waits(o, now, fn, arg);
 	} else if (o->kind == TRACE_OBJ_CQ) {
 		poll_waits(t, o, now, fn, arg);
-	} else if (o->kind == TRACE_OBJ_CM_ID) {
-		cm_waits(o, now, fn, arg);
 	}
 }
 

@@ -14,9 +14,8 @@
  * WAIT_SEND: the requests of a QP
  * WAIT_PEER: the peer of a QP, because of what is missing here
  * WAIT_POLL: completions of a CQ
- * WAIT_ACK: events of a CM ID, to be acknowledged
  */
-enum wait_kind { WAIT_SEND, WAIT_PEER, WAIT_POLL, WAIT_ACK };
+enum wait_kind { WAIT_SEND, WAIT_PEER, WAIT_POLL };
 
 /* struct wait - @object waits since @since (ns); @text begins with its name */
 struct wait {

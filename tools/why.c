@@ -263,8 +263,6 @@ static void print_objects(const struct view *v)
 			print_qp(v, o);
 		else if (o->kind == TRACE_OBJ_CQ)
 			print_cq(v, o);
-		else if (o->kind == TRACE_OBJ_CM_ID)
-			waits_of(v->t, o, v->now, print_wait, NULL);
 	}
 	print_notes(v);
 	print_trouble(v);

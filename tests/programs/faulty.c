@@ -27,7 +27,7 @@ struct plan {
 	int qp_access, mr_access, mtu, rd_atomic, timeout, retries, rnr_retry, max_inline;
 	int qpn_xor, psn_add, no_rtr, rtr_mask_off, rts_mask_add, max_dest;
 	int op, length, count, unsignaled, is_inline, rkey_xor, remote_add, lkey_xor;
-	int receive, unmap, other_cq, no_poll, cq_events, child, close_stderr;
+	int receive, unmap, other_cq, no_poll, cq_events, child, close_stderr, no_ack;
 };
 
 static void usual(struct plan *p)
@@ -115,6 +115,8 @@ static const struct fault {
     SET("not-armed-again", CLIENT, cq_events, 1),
     SET("not-armed-again", CLIENT, count, 2),
     SET("not-armed-again", CLIENT, op, IBV_WR_RDMA_WRITE),
+    SET("not-acknowledged", CLIENT, cq_events, 1),
+    SET("not-acknowledged", CLIENT, no_ack, 1),
     SET("timeout-0", CLIENT, timeout, 0),
     SET("timeout-0", SERVER, no_rtr, 1),
 #undef SET
@@ -297,6 +299,10 @@ static void await_events(struct end *e, double seconds)
 
 	alarm((unsigned int)seconds);
 	ibv_get_cq_event(e->channel, &cq, &arg);
+	if (e->plan.no_ack) {
+		ibv_destroy_qp(e->qp);
+		ibv_destroy_cq(cq);
+	}
 	ibv_ack_cq_events(cq, 1);
 	await(cq, 0);
 	post(e);

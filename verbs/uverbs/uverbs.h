@@ -173,6 +173,17 @@ struct uverbs_reported {
 	uint32_t comp;
 	uint32_t async;
 };
+/*
+ * struct uverbs_unacked - events of an object that the program has read and not acknowledged
+ * @object, @id: enum trace_object_kind, and its number in records
+ */
+struct uverbs_unacked {
+	enum trace_object_kind object;
+	uint32_t id;
+	uint32_t comp, async;
+};
+void uverbs_unacked(struct uobject *o, struct uverbs_unacked *out);
+
 /* uverbs_destroy - by handle; 0, -ENOENT, -EINVAL (of another type), -EBUSY */
 int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t handle,
 		   struct uverbs_reported *rep);

@@ -617,6 +617,7 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 {
 	struct uobject *o = uobject_find(&ctx->objects, type, handle);
 	struct uverbs_reported ignored;
+	struct uverbs_unacked left;
 	struct odp_mr *memory;
 	int ret;
 
@@ -626,7 +627,10 @@ int uverbs_destroy(struct uverbs_context *ctx, enum uobject_type type, uint32_t 
 		return -EBUSY;
 	engine_progress(ctx->engine, ENGINE_CHANGED);
 	memory = type == UOBJECT_MR ? odp_mr_get(emu_mr_odp(o->mr)) : NULL;
+	uverbs_unacked(o, &left);
 	ret = destroy(ctx, o, rep ? rep : &ignored);
+	if (!ret && (left.comp || left.async))
+		emu_note_unacked(ctx->hca, left.object, left.id, left.comp, left.async);
 	if (memory && ret)
 		odp_mr_put(memory);
 	else
