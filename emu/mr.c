@@ -79,6 +79,10 @@ static int check_range(uint64_t start, uint64_t length, uint64_t iova, int acces
 		return iova || (access & IBV_ACCESS_HUGETLB) ? -EINVAL : 0;
 	if (start + length < start || start + length > UINT64_MAX - page)
 		return -EINVAL;
+	/* what is pinned is counted in 32 bits */
+	if (!(access & IBV_ACCESS_ON_DEMAND) &&
+	    ((start & (page - 1)) + length + page - 1) / page > UINT32_MAX)
+		return -EINVAL;
 	/* what the HCA addresses must not wrap either */
 	return iova + length < iova ? -EINVAL : 0;
 }

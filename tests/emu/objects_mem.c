@@ -87,6 +87,11 @@ START_TEST(wrong_registrations_are_refused)
 	/* ranges that wrap */
 	ck_assert_int_eq(reg(UINT64_MAX - 4095, 8192, UINT64_MAX - 4095, 0), -EINVAL);
 	ck_assert_int_eq(reg(0, UINT64_MAX, 0, 0), -EINVAL);
+	/* more pages than 32 bits count: only on demand */
+	ck_assert_int_eq(reg(START, 1ull << 44, START, 0), -EINVAL);
+	ck_assert_int_eq(reg(START + 1, (1ull << 44) - 4096, START + 1, 0), -EINVAL);
+	ck_assert_int_eq(reg(START, (1ull << 44) - 4096, START, 0), 0);
+	ck_assert_int_eq(reg(START, 1ull << 44, START, IBV_ACCESS_ON_DEMAND), 0);
 	ck_assert_int_eq(reg(START, 8192, UINT64_MAX - 4095, 0), -EINVAL);
 	fake.odp_error = -EFAULT;
 	ck_assert_int_eq(reg(START, 4096, START, 0), -EFAULT);

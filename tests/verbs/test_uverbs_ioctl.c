@@ -111,6 +111,7 @@ END_TEST
 START_TEST(wrong_attributes_are_refused)
 {
 	struct ib_uverbs_query_port_resp_ex resp;
+	uint32_t speed;
 
 	begin(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
 	ck_assert_int_eq(go(), -EINVAL); /* both missing */
@@ -120,6 +121,9 @@ START_TEST(wrong_attributes_are_refused)
 	ck_assert_int_eq(go(), 0);
 	ck_assert_uint_eq(resp.legacy_resp.link_layer, IBV_LINK_LAYER_ETHERNET);
 	ck_assert_uint_eq(resp.legacy_resp.flags, IB_UVERBS_QPF_GRH_REQUIRED);
+	/* later libibverbs read the speed (SDR) in the last four bytes */
+	memcpy(&speed, (uint8_t *)&resp + sizeof(resp) - sizeof(speed), sizeof(speed));
+	ck_assert_uint_eq(speed, 1);
 	ck_assert_uint_ne(r.attr[1].flags & UVERBS_ATTR_F_VALID_OUTPUT, 0);
 	/* unknown: fatal if mandatory, ignored if not */
 	add_attr(30, 8, 0);
@@ -345,6 +349,7 @@ START_TEST(mr_and_advice)
 	ck_assert_uint_eq(c.pages_prefetched, 16);
 	ck_assert_int_eq(advise(pd, 0, 0, &sge, sizeof(sge)), 0);
 	ck_assert_int_eq(advise(pd, 3, 1, &sge, sizeof(sge)), -EOPNOTSUPP);
+	ck_assert_int_eq(advise(pd, 3, 2, &sge, sizeof(sge)), -EINVAL);
 	ck_assert_int_eq(advise(pd, 0, 2, &sge, sizeof(sge)), -EINVAL);
 	ck_assert_int_eq(advise(pd, 0, 1, &sge, 8), -EINVAL);
 	ck_assert_int_eq(advise(pd, 0, 1, &sge, 24), -EINVAL);

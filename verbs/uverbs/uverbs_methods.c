@@ -70,16 +70,27 @@ static int query_context(struct uverbs_request *r)
 			      UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT);
 }
 
+/* struct ib_uverbs_query_port_resp_ex as later kernels have it: @speed was reserved before */
+struct port_answer {
+	struct ib_uverbs_query_port_resp legacy;
+	uint16_t flags2;
+	uint16_t reserved;
+	uint32_t speed;
+};
+_Static_assert(sizeof(struct port_answer) == sizeof(struct ib_uverbs_query_port_resp_ex),
+	       "it has grown");
+
 static int query_port(struct uverbs_request *r)
 {
-	struct ib_uverbs_query_port_resp_ex resp = {0};
+	struct port_answer resp = {0};
 	struct ibv_port_attr attr = {0};
 
 	if ((uint8_t)uattr_number(r, UVERBS_ATTR_QUERY_PORT_PORT_NUM) != EMU_PORT)
 		return -EINVAL;
 	emu_query_port(r->ctx->hca, &attr);
-	uverbs_from_port_attr(&attr, &resp.legacy_resp);
-	resp.port_cap_flags2 = attr.port_cap_flags2;
+	uverbs_from_port_attr(&attr, &resp.legacy);
+	resp.flags2 = attr.port_cap_flags2;
+	resp.speed = attr.active_speed;
 	return uattr_put(r, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
 }
 

@@ -741,10 +741,10 @@ int uverbs_advise_mr(struct uverbs_context *ctx, uint32_t pd, uint32_t advice,
 	struct ibv_sge sge;
 	int ret = 0;
 
-	if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return -EOPNOTSUPP;
 	if (!n || flags & ~(uint32_t)IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
 		return -EINVAL;
+	if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
 	if (!flush)
 		ret = check_all(ctx, pd, (enum odp_advice)advice, sges, n);
 	for (uint32_t i = 0; i < n && !ret; i++) {
