@@ -18,7 +18,7 @@ BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
 RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets, chromium opens pages
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
-	tshark jq iproute2 util-linux procps chromium
+	tshark jq iproute2 util-linux procps chromium valgrind strace gdb
 	ucx-utils openmpi-bin python3-mpi4py libfabric-bin"
 # To fuzz
 FUZZ_PACKAGES="clang libclang-rt-dev check"
