@@ -15,6 +15,12 @@
 #include "base/container.h"
 #include "odp/guard.h"
 
+/*
+ * To take a range out of the userfaultfd, the kernel looks at each page that is there, which
+ * takes 0.1 us. To wait for the monitor takes some 60 us.
+ */
+#define CHANGE_MAX (2ul << 20)
+
 /* --- invalidations ---------------------------------------------------------------- */
 
 /* Leave an invalidation for whoever has the lock next. Never waits. */
@@ -172,10 +178,12 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
 	inval_kick(dom);
 }
 
-bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len)
+bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len, bool anyway)
 {
 	uintptr_t mask = ((uintptr_t)1 << dom->page_shift) - 1;
 
+	if (!anyway && len > CHANGE_MAX)
+		return false;
 	if (!dom->linux_os || !len || ((addr | len) & mask) || len > -addr)
 		return false;
 	return os_linux_release(dom->linux_os, addr, len);

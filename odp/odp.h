@@ -401,10 +401,11 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
  * odp_change_begin - the program is about to unmap, move, discard or replace this range,
  * whole pages: let it not wait for the monitor of events. Waits for nothing, like
  * odp_invalidate().
+ * @anyway: though it is so large that to wait would cost less
  * @return: true: odp_change_end() must follow the change, whether it succeeded or not.
  *	False: nothing was done, events or odp_invalidate() tell as ever.
  */
-bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len);
+bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len, bool anyway);
 /* Invalidates the range. @remains: the mapping is still there */
 void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains);
 

@@ -39,7 +39,7 @@ static bool begin(int world)
 static void about(const void *p, size_t len)
 {
 	released = 0;
-	if (the_world == WORLD_BOTH && odp_change_begin(dom, (uintptr_t)p, len))
+	if (the_world == WORLD_BOTH && odp_change_begin(dom, (uintptr_t)p, len, true))
 		released = (uintptr_t)p;
 }
 
@@ -544,7 +544,7 @@ START_TEST(change_in_a_child)
 	mr = four_pages(p);
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (!pid)
-		syscall(SYS_exit_group, odp_change_begin(dom, (uintptr_t)p, PAGE));
+		syscall(SYS_exit_group, odp_change_begin(dom, (uintptr_t)p, PAGE, true));
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	munmap(p, PAGE);
@@ -562,13 +562,13 @@ START_TEST(change_of_what_is_not_watched)
 
 	if (!begin(_i))
 		return;
-	ck_assert(!odp_change_begin(dom, (uintptr_t)p, PAGE));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, PAGE, true));
 	mr = four_pages(p);
-	ck_assert(!odp_change_begin(dom, (uintptr_t)p, 0));
-	ck_assert(!odp_change_begin(dom, (uintptr_t)p + 1, PAGE));
-	ck_assert(!odp_change_begin(dom, (uintptr_t)p, PAGE + 1));
-	ck_assert(!odp_change_begin(dom, (uintptr_t)p, -(uintptr_t)p));
-	ck_assert(!odp_change_begin(dom, (uintptr_t)p, SIZE_MAX & ~(PAGE - 1)));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, 0, true));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p + 1, PAGE, true));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, PAGE + 1, true));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, -(uintptr_t)p, true));
+	ck_assert(!odp_change_begin(dom, (uintptr_t)p, SIZE_MAX & ~(PAGE - 1), true));
 	expect_read(mr, p, 1, false);
 	munmap(p, PAGE);
 	told(p, PAGE);

@@ -39,7 +39,7 @@ static uint8_t *slot_at(unsigned int i)
 /* What interposition does before a call, and after it */
 static void about(const void *p, size_t len)
 {
-	released = announced && odp_change_begin(dom, (uintptr_t)p, len);
+	released = announced && odp_change_begin(dom, (uintptr_t)p, len, true);
 }
 
 static void told(const void *p, size_t len, bool remains)

@@ -94,7 +94,7 @@ struct change {
 	bool released;
 };
 
-EARLY static struct change change_begin(const void *addr, size_t len)
+EARLY static struct change change_begin_if(const void *addr, size_t len, bool anyway)
 {
 	struct engine *e = engine_running();
 	struct change c = {.addr = (uintptr_t)addr, .len = whole_pages(len)};
@@ -102,10 +102,15 @@ EARLY static struct change change_begin(const void *addr, size_t len)
 
 	if (e) {
 		c.dom = engine_odp(e);
-		c.released = odp_change_begin(c.dom, c.addr, c.len);
+		c.released = odp_change_begin(c.dom, c.addr, c.len, anyway);
 	}
 	errno = err;
 	return c;
+}
+
+EARLY static struct change change_begin(const void *addr, size_t len)
+{
+	return change_begin_if(addr, len, true);
 }
 
 /* @done: the range is not what it was; @remains: it is mapped still */
@@ -126,7 +131,7 @@ INTERPOSE int munmap(void *addr, size_t len)
 	int ret;
 
 	tell(CHECKER_UNMAP, addr, len);
-	c = change_begin(addr, len);
+	c = change_begin_if(addr, len, false);
 	ret = REAL(munmap)(addr, len);
 	change_end(&c, !ret, ret);
 	return ret;
@@ -244,7 +249,7 @@ INTERPOSE int madvise(void *addr, size_t len, int advice)
 
 	tell(CHECKER_DISCARD, addr, discards(advice) ? len : 0);
 	tell(CHECKER_DONTFORK, addr, advice == MADV_DONTFORK ? len : 0);
-	c = change_begin(addr, discards(advice) ? len : 0);
+	c = change_begin_if(addr, discards(advice) ? len : 0, false);
 	ret = REAL(madvise)(addr, len, advice);
 	change_end(&c, false, true);
 	if (!ret && forgets(advice))
