@@ -46,6 +46,14 @@ static void say(struct emu_hca *hca, const struct emu_about *about, struct trace
 	hca->ops->trace(hca->arg, line);
 }
 
+/* Names of MRs are the program's. */
+static void make_printable(char *s)
+{
+	for (; *s; s++)
+		if (*s < 0x20 || *s > 0x7e)
+			*s = '?';
+}
+
 void emu_note(struct emu_hca *hca, const struct emu_about *about, const char *fmt, ...)
 {
 	struct emu_notes *all = &hca->notes;
@@ -69,6 +77,7 @@ void emu_note(struct emu_hca *hca, const struct emu_about *about, const char *fm
 	va_start(ap, fmt);
 	vsnprintf(o->note.text + len, sizeof(o->note.text) - (size_t)len, fmt, ap);
 	va_end(ap);
+	make_printable(o->note.text);
 	all->detail[all->n] = about->detail;
 	all->seen[all->n++] = o;
 	o->id = all->n;

@@ -547,6 +547,7 @@ static void record_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int
 			  enum ibv_qp_state from, int ret)
 {
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	uint32_t refused = ret ? diagnose_modify(qp, attr, mask, ret) : 0;
 
 #define FIELDS                                                                           \
 	.qpn = qp->qpn, .mask = (uint32_t)mask, .peer = attr->dest_qp_num,               \
@@ -558,8 +559,7 @@ static void record_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int
 	.path_mtu = (uint16_t)(128u << (attr->path_mtu & 7)),                            \
 	.access = (uint16_t)attr->qp_access_flags
 	if (ret)
-		EMU_TRACE(qp->hca, modify_refused, FIELDS,
-			  .refused = diagnose_modify(qp, attr, mask, ret));
+		EMU_TRACE(qp->hca, modify_refused, FIELDS, .refused = refused);
 	else
 		EMU_TRACE(qp->hca, modify_qp, FIELDS);
 #undef FIELDS

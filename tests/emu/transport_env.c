@@ -278,6 +278,12 @@ static void trace(void *arg, const char *line)
 	struct side *s = arg;
 
 	snprintf(s->trace, sizeof(s->trace), "%s", line);
+	s->lines++;
+}
+
+static void peer(void *arg, const struct net_ip *ip, uint32_t qpn, struct emu_peer *out)
+{
+	*out = env.peer;
 }
 
 static const struct emu_ops ops = {
@@ -292,6 +298,7 @@ static const struct emu_ops ops = {
     .gsi_rx = gsi_rx,
     .mcast = mcast,
     .trace = trace,
+    .peer = peer,
 };
 
 /* --- set-up ----------------------------------------------------------------------- */

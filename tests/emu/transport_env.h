@@ -25,6 +25,7 @@
  * @buf:	ENV_BUF bytes, registered as @mr with all rights
  * @events:	asynchronous events as they came
  * @sent:	packets by opcode
+ * @trace:	the last line for the user, of @lines
  */
 struct side {
 	struct emu_hca *hca;
@@ -41,7 +42,8 @@ struct side {
 	uint32_t lease;
 	uint8_t mad[256];
 	uint32_t mads;
-	char trace[256];
+	char trace[512];
+	uint32_t lines;
 };
 
 /*
@@ -53,6 +55,7 @@ struct side {
  * no bound
  * @unread:	how often what was sent lies unread at the peer, when the core asks; it did @asked
  *		times, last for what was sent since @unread_since
+ * @peer:	what the core is told of the QP at the other end
  * @lost:	messages that memory was told to be lost
  * @fold:	memory of an MR repeats itself after so many bytes; 0: it does not
  */
@@ -68,6 +71,7 @@ struct env {
 	size_t fold;
 	unsigned int unread, asked;
 	uint64_t unread_since;
+	struct emu_peer peer;
 };
 
 extern struct env env;

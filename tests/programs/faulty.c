@@ -23,7 +23,7 @@
 
 /* struct plan - what one end does; 0 where nothing is said in usual() */
 struct plan {
-	int port, gid_index, av_global, dgid_zero, dgid_last;
+	int port, gid_index, av_global, dgid_zero, dgid_last, dgid_away;
 	int qp_access, mr_access, mtu, rd_atomic, timeout, retries, rnr_retry, max_inline;
 	int qpn_xor, psn_add, no_rtr, rtr_mask_off, rts_mask_add, max_dest;
 	int op, length, count, unsignaled, is_inline, rkey_xor, remote_add, lkey_xor;
@@ -92,6 +92,7 @@ static const struct fault {
     SET("no-grh", CLIENT, av_global, 0),
     SET("dgid-zero", CLIENT, dgid_zero, 1),
     SET("dgid-nobody", CLIENT, dgid_last, 77),
+    SET("dgid-away", CLIENT, dgid_away, 1),
     SET("port", CLIENT, port, 3),
     SET("mask-lacks", CLIENT, rtr_mask_off, IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER),
     SET("mask-extra", CLIENT, rts_mask_add, IBV_QP_DEST_QPN),
@@ -228,6 +229,8 @@ static void to_rtr(struct end *e)
 
 	if (p->dgid_zero)
 		memset(&a.ah_attr.grh.dgid, 0, 16);
+	if (p->dgid_away) /* a second host: TEST-NET-1, RFC 5737 */
+		memcpy(&a.ah_attr.grh.dgid.raw[12], "\300\0\2\1", 4);
 	if (p->dgid_last)
 		a.ah_attr.grh.dgid.raw[15] = (uint8_t)p->dgid_last;
 	told("RTR", ibv_modify_qp(e->qp, &a, mask & ~p->rtr_mask_off));
