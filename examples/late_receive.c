@@ -14,7 +14,7 @@
 
 enum { MESSAGES = 14, LATE_US = 200000 };
 
-static char left_mem[4096], right_mem[4096];
+static char left_mem[512], right_mem[512];
 
 static void post_send(struct ibv_qp *qp, uint64_t id, struct ibv_mr *mr)
 {

@@ -138,9 +138,11 @@ class Page:
         for kind in ('mousePressed', 'mouseReleased'):
             self.do('Input.dispatchMouseEvent', {'type': kind, 'x': x, 'y': y, 'button': 'left', 'clickCount': 1})
 
-    def shot(self, path, whole=False):
+    def shot(self, path, whole=False, clip=None):
+        """A picture: of what can be seen, of the whole page, or of a part of it (x, y, width, height)"""
         self.settle()
-        got = self.do('Page.captureScreenshot', {'format': 'png', 'captureBeyondViewport': whole})
+        part = {'clip': dict(zip(('x', 'y', 'width', 'height'), clip), scale=1)} if clip else {}
+        got = self.do('Page.captureScreenshot', {'format': 'png', 'captureBeyondViewport': whole, **part})
         with open(path, 'wb') as f:
             f.write(base64.b64decode(got['data']))
 

@@ -109,9 +109,8 @@ class What(Traces):
         self.assertRegex(page.run("byId('verdict').textContent"), r'14 requests waited 2\d\d ms for receive buffers of the peer')
         self.assertGreater(self.kinds(page)['nak_in'], 1)
 
-    @needs('ibv_rc_pingpong')
     def test_lost_packets_have_a_cross_and_are_sent_again(self):
-        self.pair(PINGPONG + ' -s 65536 -n 30', '--impair', 'loss=1%,seed=3')
+        self.run_traced(os.path.join(EXAMPLES, 'bulk'), '--impair', 'loss=1%,seed=3')
         self.assertRegex(self.findings(), r'sent \d+ packets? again, since packets or their answers were lost')
         page = self.page()
         self.assertGreater(page.run('app.links.flags.filter(f => f & LOST).length'), 0)

@@ -93,7 +93,7 @@ class Ladder {
 			rows[n++] = i;
 			used[L.column[i]] = 1;
 		}
-		this.rows = this.folded(rows.subarray(0, n), isBad);
+		this.rows = this.folded(rows.subarray(0, n));
 		this.makeLanes(used);
 		this.findTrouble(isBad);
 		if (this.scale === undefined)
@@ -124,34 +124,47 @@ class Ladder {
 	}
 
 	/*
-	 * The middle packets of a message that went well are one row, that of the first of them.
-	 * foldedTo[i]: the record whose row record i is in, -1: no row; foldedN: how many are in it
+	 * The middle packets of a message are one row, that of the first of them; so are packets that were
+	 * sent again, or thrown away, for one reason. What was lost has a row of its own.
+	 * foldedTo[i]: the record whose row record i is in, -1: no row; foldedLast: the last of a row
 	 */
-	folded(rows, isBad) {
-		const r = this.r, L = this.links, middle = new Set([1, 7, 14]), open = new Map();
-		const to = new Int32Array(r.n).fill(-1), some = new Map(), kept = new Int32Array(rows.length);
-		let n = 0;
+	folded(rows) {
+		const r = this.r, open = new Map(), n = this.links.columns.length;
+		const to = new Int32Array(r.n).fill(-1), last = new Map(), kept = new Int32Array(rows.length);
+		let k = 0;
 
 		for (const i of rows) {
-			const c = L.column[i], f = L.flags[i];
-			const fits = this.fold && f & (ISIN | ISOUT) && middle.has(r.bytes[i * PAYLOAD + 12] & 0x1f) && !isBad(i) &&
-				!(L.mate[i] >= 0 && isBad(L.mate[i]));
-			const key = fits ? (f & ISOUT) * 32 + r.bytes[i * PAYLOAD + 12] : -1, o = open.get(c);
-			if (fits && o && o.key === key) {
+			const key = this.fold ? this.foldKey(i) : -1, c = this.links.column[i];
+			/* drops stand between the packets that they are about */
+			const at = r.kind[i] === KIND.drop ? c + n : c, o = open.get(at);
+			if (key >= 0 && o && o.key === key) {
 				to[i] = o.i;
-				some.set(o.i, i);
+				last.set(o.i, i);
 				continue;
 			}
 			to[i] = i;
-			kept[n++] = i;
-			if (fits)
-				open.set(c, { key, i });
-			else if (o)
+			kept[k++] = i;
+			if (key < 0) {
 				open.delete(c);
+				open.delete(c + n);
+			} else {
+				open.set(at, { key, i });
+			}
 		}
 		this.foldedTo = to;
-		this.foldedLast = some;
-		return kept.slice(0, n);
+		this.foldedLast = last;
+		return kept.slice(0, k);
+	}
+
+	/* What packets of one row have in common, -1: it has a row of its own */
+	foldKey(i) {
+		const r = this.r, f = this.links.flags[i], m = this.links.mate[i], op = r.bytes[i * PAYLOAD + 12];
+		if (r.kind[i] === KIND.drop)
+			return 4096 + r.byte(i, 'why');
+		const fate = (f | (m >= 0 ? this.links.flags[m] : 0)) & (AGAIN | THROWN);
+		if (!(f & (ISIN | ISOUT)) || f & (LOST | ISNAK) || !fate && ![1, 7, 14].includes(op & 0x1f))
+			return -1;
+		return op * 8 + (f & ISOUT ? 4 : 0) + (fate & AGAIN ? 2 : 0) + (fate & THROWN ? 1 : 0);
 	}
 
 	/* The row that record i is in, -1 */
@@ -553,10 +566,9 @@ class Ladder {
 		const r = this.r, op = r.about.names[r.field(i, 'opcode')[1]][r.byte(i, 'opcode')];
 		const size = r.word(i, 'length'), psn = r.word(i, 'psn');
 		const what = f & ISNAK ? syndromeText(r.byte(i, 'syndrome')) : op || 'opcode ' + r.byte(i, 'opcode');
-		const last = this.foldedLast.get(i);
+		const last = this.foldedLast.get(i), why = f & AGAIN ? '  ' + r.words_of(i, r.field(i, 'why')) : '';
 		if (last !== undefined)
-			return what + '  ' + psn + '…' + r.word(last, 'psn') + '  each ' + sizeText(size);
-		const why = f & AGAIN ? '  ' + r.words_of(i, r.field(i, 'why')) : '';
+			return what + '  ' + psn + '…' + r.word(last, 'psn') + '  each ' + sizeText(size) + why;
 		return what + '  ' + psn + (size ? '  ' + sizeText(size) : '') + why + (f & LOST ? '  lost' : '');
 	}
 
@@ -587,7 +599,11 @@ class Ladder {
 	}
 
 	shortText(i) {
-		return (this.byProcess ? this.r.text(i) : this.r.text(i).replace(/^(QP|CQ|MR) (0x)?[0-9a-f]+ /, '')).replace(/^dropped/, 'thrown away:');
+		const text = this.byProcess ? this.r.text(i) : this.r.text(i).replace(/^QP 0x[0-9a-f]+ /, '');
+		const last = this.foldedLast.get(i), to = last === undefined ? '' : '…' + this.r.word(last, 'psn');
+		if (this.r.kind[i] === KIND.drop)
+			return 'thrown away: ' + text.replace(/^dropped /, '').replace(/ for QP .*?: /, to + ', ');
+		return text;
 	}
 
 	/* Text beside a lane, if the one above it leaves room; it is painted over all lines */
