@@ -16,7 +16,7 @@
 struct trouble {
 	enum trace_note_code cause;
 	uint32_t detail;
-	char text[288];
+	char text[416];
 };
 
 /*
