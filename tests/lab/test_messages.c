@@ -301,12 +301,53 @@ START_TEST(a_fenced_request_waits_for_reads)
 }
 END_TEST
 
+/* As with the kernel: programs look at errno after calls that leave it alone (librdmacm does). */
+START_TEST(calls_that_succeed_leave_errno)
+{
+	struct ibv_recv_wr recv = {.wr_id = 7}, *bad_recv;
+	struct ibv_send_wr wr = {
+	    .wr_id = 5, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_comp_channel *ch;
+	struct ibv_wc wc;
+	struct lab l;
+
+	lab_begin(&l);
+	/* also while a lane is made, and where nothing is to be had */
+	for (int i = 0; i < 200; i++) {
+		int left = 2;
+
+		errno = 77;
+		ck_assert_int_eq(ibv_post_recv(l.right, &recv, &bad_recv), 0);
+		ck_assert_int_eq(ibv_post_send(l.left, &wr, &bad), 0);
+		ck_assert_int_eq(errno, 77);
+		while (left) {
+			int n = ibv_poll_cq(l.cq, 1, &wc);
+
+			ck_assert_int_ge(n, 0);
+			ck_assert_int_eq(errno, 77);
+			left -= n;
+		}
+		ck_assert_int_eq(ibv_req_notify_cq(l.cq, 0), 0);
+		ck_assert_int_eq(errno, 77);
+	}
+	for (int i = 0; i < 40; i++) {
+		ch = ibv_create_comp_channel(l.ctx);
+		ck_assert_ptr_nonnull(ch);
+		ck_assert_int_eq(errno, 77);
+		ck_assert_int_eq(ibv_destroy_comp_channel(ch), 0);
+	}
+	lab_close(&l);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("messages");
 	TCase *tc = tcase_create("messages");
 
 	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, calls_that_succeed_leave_errno);
 	tcase_add_test(tc, a_message_may_come_from_thirty_two_sges_of_both_kinds);
 	tcase_add_loop_test(tc, two_gigabytes_may_be_one_message, 0, 2);
 	tcase_add_loop_test(tc, a_message_may_be_of_nothing, 0, 15);

@@ -123,12 +123,14 @@ static void leave(struct engine *e, uint64_t deadline)
 void engine_drive(struct engine *e)
 {
 	uint64_t deadline = NEVER;
+	int err = errno; /* a poll of a CQ leaves it as it was */
 	int n = try_turn(e, &deadline);
 
 	leave(e, deadline);
 	/* Both ends of a ping-pong may share one core: an empty turn gives it away. */
 	if (n <= 0)
 		sched_yield();
+	errno = err;
 }
 
 static bool readable(int fd)

@@ -26,12 +26,11 @@
 
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 
-static ssize_t result(ssize_t n)
+/* As from the kernel: a call that succeeds leaves errno as it was, @before. */
+static ssize_t result(ssize_t n, int before)
 {
-	if (n >= 0)
-		return n;
-	errno = (int)-n;
-	return -1;
+	errno = n >= 0 ? before : (int)-n;
+	return n >= 0 ? n : -1;
 }
 
 static void put_vfile(void *arg)
@@ -43,13 +42,14 @@ static void put_vfile(void *arg)
 static ssize_t read_vfile(struct vfile *vf, int fd, void *buf, size_t len)
 {
 	volatile ssize_t n = -EINVAL;
+	volatile int before = errno; /* read behind a cancellation point */
 
 	pthread_cleanup_push(put_vfile, vf);
 	pthread_testcancel(); /* what can be read at once need not wait */
 	if (vf->ops->read)
 		n = vf->ops->read(vf, fd, buf, len);
 	pthread_cleanup_pop(1);
-	return result(n);
+	return result(n, before);
 }
 
 INTERPOSE ssize_t read(int fd, void *buf, size_t len)
@@ -70,18 +70,20 @@ INTERPOSE ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 static ssize_t write_and_wait(struct vfile *vf, int fd, const void *buf, size_t len)
 {
 	volatile ssize_t n = -EINVAL;
+	volatile int before = errno; /* read behind a cancellation point */
 
 	pthread_cleanup_push(put_vfile, vf);
 	if (vf->ops->write)
 		n = vf->ops->write(vf, fd, buf, len);
 	pthread_cleanup_pop(1);
-	return result(n);
+	return result(n, before);
 }
 
 /* A thread that ended inside of a command would leave half an object. */
 static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len)
 {
 	ssize_t n = -EINVAL;
+	int before = errno;
 
 	if (vf->ops->write_waits)
 		return write_and_wait(vf, fd, buf, len);
@@ -90,7 +92,7 @@ static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len
 		n = vf->ops->write(vf, fd, buf, len);
 	vfile_put(vf);
 	cancel_restore();
-	return result(n);
+	return result(n, before);
 }
 
 INTERPOSE ssize_t write(int fd, const void *buf, size_t len)
@@ -130,7 +132,7 @@ static int userfaultfd_ioctl(int fd, unsigned long cmd, const void *arg)
 INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 {
 	struct vfile *vf = vfile_get(fd);
-	int n = -ENOTTY;
+	int n = -ENOTTY, before = errno;
 	va_list ap;
 	void *arg;
 
@@ -147,7 +149,7 @@ INTERPOSE int ioctl(int fd, unsigned long cmd, ...)
 		n = vf->ops->ioctl(vf, fd, cmd, arg);
 	vfile_put(vf);
 	cancel_restore();
-	return (int)result(n);
+	return (int)result(n, before);
 }
 
 /* --- closing ---------------------------------------------------------------------- */
