@@ -89,14 +89,14 @@ struct check_piece;
 /*
  * struct check_use - memory that an outstanding request uses
  * @lkey:	of its region; @writes: the HCA writes there
- * @hash:	of what it had when it was posted, if @hashed
+ * @hash:	CRC of what it had when it was posted, if @hashed
  * @next, @prev: of all; @piece: places in the index
  */
 struct check_use {
 	uint64_t addr, len;
 	uint32_t lkey;
 	bool writes, hashed;
-	uint64_t hash;
+	uint32_t hash;
 	struct check_request *request;
 	struct check_use *next, *prev;
 	struct check_piece *piece;
@@ -176,7 +176,7 @@ struct check_object {
 		struct {
 			struct ibv_srq *app;
 			struct check_object *cq; /* of all its QPs, if it is one */
-			bool mixed;
+			bool mixed, xrc;
 			unsigned int users; /* QPs */
 			struct check_queue rq;
 			uint32_t taken;

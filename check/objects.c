@@ -68,6 +68,16 @@ void check_each_cq(void (*fn)(struct check_object *cq, const void *arg), const v
 				fn(o, arg);
 }
 
+bool check_each_xrc_srq(bool (*fn)(struct check_object *srq, void *arg), void *arg)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		for (struct check_object *o = bucket[i]; o; o = o->next)
+			if (o->kind == TRACE_OBJ_SRQ && !o->gone && o->srq.xrc &&
+			    fn(o, arg))
+				return true;
+	return false;
+}
+
 static struct check_object *make(enum trace_object_kind kind, uint32_t id, uint32_t pd)
 {
 	struct check_object **b = place(kind, id), *o = find_any(kind, id);
@@ -490,12 +500,29 @@ enum {
 	OPERATION = 0x1f,
 };
 
+/* struct write - of a peer, to @mr by @qp; @takes: it may take a receive request */
+struct write {
+	const struct check_object *mr, *qp;
+	bool takes;
+};
+
+/* It tells by immediate data that it has come: the request that it takes gets no data. */
+static bool is_taken_by(const struct check_request *r, const struct write *w)
+{
+	const struct check_object *q = w->qp->qp.srq ? w->qp->qp.srq : w->qp;
+
+	return w->takes && r->receive && r->qp == q &&
+	       r == (w->qp->qp.srq ? q->srq.rq.first : q->qp.rq.first);
+}
+
 static bool meets_use(struct check_use *u, void *arg)
 {
-	const struct check_object *mr = arg;
+	const struct write *w = arg;
+	const struct check_object *mr = w->mr;
 	char name[64], what[96];
 
-	if (!check_is_active(u->request) || check_ignored(u->addr, u->len))
+	if (!check_is_active(u->request) || is_taken_by(u->request, w) ||
+	    check_ignored(u->addr, u->len))
 		return false;
 	const struct check_with with[] = {{"posted", u->request->posted},
 					  {"registered for the peer", mr->made}};
@@ -528,6 +555,7 @@ static void peer_request(const struct trace_rec_packet_in *r)
 {
 	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn), *mr;
 	uint64_t addr, len = length_of(r);
+	struct write w;
 
 	if (!qp || !is_begin(r->opcode))
 		return;
@@ -542,8 +570,11 @@ static void peer_request(const struct trace_rec_packet_in *r)
 	mr->mr.remote_used = true;
 	addr = mr->mr.addr + (r->va - mr->mr.iova);
 	check_fate(mr, addr, len, &(struct check_with){"a peer used it", NULL});
+	/* of several packets only the last one tells */
+	w = (struct write){
+	    mr, qp, qp->qp.opcode == WRITE_ONLY_IMM || qp->qp.opcode == WRITE_FIRST};
 	if (qp->qp.opcode != READ_REQUEST)
-		check_uses_in(addr, len, meets_use, mr);
+		check_uses_in(addr, len, meets_use, &w);
 }
 
 static bool gives_right(const struct check_object *mr, uint8_t opcode)

@@ -14,6 +14,9 @@ bool check_is_pinned(const struct check_object *mr);
 /* Each CQ that exists and whose object of the program is known */
 void check_each_cq(void (*fn)(struct check_object *cq, const void *arg), const void *arg);
 
+/* Each XRC SRQ, until @fn returns true */
+bool check_each_xrc_srq(bool (*fn)(struct check_object *srq, void *arg), void *arg);
+
 /* requests.c: who waited for a receive request since *@since, asking *@rnrs times, and is served */
 void check_late_receive(const struct check_object *q, uint64_t *since, unsigned int *rnrs,
 			const struct check_stack *posted);

@@ -12,6 +12,7 @@
  * What a request sends is hashed when it is posted, and when its completion is polled.
  */
 #include <inttypes.h>
+#include <isa-l/crc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ void check_drop(struct check_object *q)
 bool check_is_active(const struct check_request *r)
 {
 	if (r->qp->kind == TRACE_OBJ_SRQ)
-		return r->qp->srq.users;
+		return r->qp->srq.users || r->qp->srq.xrc;
 	return !r->in_error && r->qp->qp.state != IBV_QPS_ERR;
 }
 
@@ -155,23 +156,7 @@ const char *check_request_name(const struct check_request *r, char buf[96])
 
 /* --- what is sent -------------------------------------------------------------------- */
 
-static uint64_t mix_in(uint64_t h, const uint8_t *p, size_t n)
-{
-	uint64_t a = h, b = ~h, c = h << 1, d = h ^ n, w[4];
-
-	for (; n >= sizeof(w); p += sizeof(w), n -= sizeof(w)) {
-		memcpy(w, p, sizeof(w));
-		a = (a ^ w[0]) * 0x9e3779b97f4a7c15ull;
-		b = (b ^ w[1]) * 0xbf58476d1ce4e5b9ull;
-		c = (c ^ w[2]) * 0x94d049bb133111ebull;
-		d = (d ^ w[3]) * 0xd6e8feb86659fd93ull;
-	}
-	for (; n; n--)
-		a = (a ^ *p++) * 0x9e3779b97f4a7c15ull;
-	return a ^ (b << 17 | b >> 47) ^ (c << 31 | c >> 33) ^ (d << 43 | d >> 21);
-}
-
-static bool hash_range(uint64_t addr, uint64_t len, uint64_t *h)
+static bool hash_range(uint64_t addr, uint64_t len, uint32_t *h)
 {
 	uint8_t buf[CHUNK];
 
@@ -180,12 +165,12 @@ static bool hash_range(uint64_t addr, uint64_t len, uint64_t *h)
 
 		if (urxe_checker_copy(buf, (const void *)(addr + at), n))
 			return false;
-		*h = mix_in(*h, buf, n);
+		*h = crc32_gzip_refl(*h, buf, n);
 	}
 	return true;
 }
 
-static bool hash_use(const struct check_use *u, uint64_t *h)
+static bool hash_use(const struct check_use *u, uint32_t *h)
 {
 	*h = 1;
 	if (u->len <= HASH_ALL)
@@ -199,7 +184,7 @@ static void compare(const struct check_request *r, const struct check_use *u)
 	const struct check_with with[] = {{"completion polled", check_stack()},
 					  {"posted", r->posted}};
 	char what[96];
-	uint64_t h;
+	uint32_t h;
 
 	if (!u->hashed || !hash_use(u, &h) || h == u->hash ||
 	    check_ignored(u->addr, u->len))
@@ -305,6 +290,16 @@ static struct check_object *region_of(const struct check_request *r,
 	return mr;
 }
 
+/*
+ * What is sent is used until the completion only where it may be sent again. A datagram whose
+ * arrival the program has heard of was read by the HCA, though no completion was polled.
+ */
+static bool is_sent_once(const struct check_request *r)
+{
+	return r->qp->kind == TRACE_OBJ_QP &&
+	       (r->qp->qp.type == IBV_QPT_UD || r->qp->qp.type == IBV_QPT_UC);
+}
+
 static void begin_use(struct check_request *r, struct check_use *u,
 		      const struct ibv_sge *sge, bool fence)
 {
@@ -323,6 +318,8 @@ static void begin_use(struct check_request *r, struct check_use *u,
 				.writes = is_written(r),
 				.request = r};
 	check_uses_in(addr, sge->length, u->writes ? meets_target : meets_read, &m);
+	if (!u->writes && is_sent_once(r))
+		return;
 	if (!u->writes && check_is_pinned(mr) && check_wants(CHECK_SEND_CHANGED))
 		u->hashed = hash_use(u, &u->hash);
 	check_use_add(u);
@@ -507,7 +504,11 @@ static bool received(struct check_object *o, struct check_queue *q, uint64_t wr_
 	return true;
 }
 
-/* Of an XRC target the completion does not tell the SRQ: it is another's matter. */
+static bool received_by(struct check_object *srq, void *arg)
+{
+	return received(srq, &srq->srq.rq, ((const struct ibv_wc *)arg)->wr_id);
+}
+
 static void done_receive(struct check_object *qp, const struct ibv_wc *wc)
 {
 	struct check_object *o = qp->qp.srq ? qp->qp.srq : qp;
@@ -523,6 +524,11 @@ void check_polled(struct check_object *cq, const struct ibv_wc *wc)
 
 	if (cq)
 		cq->cq.polled++;
+	/* of an XRC target, which another process may have made, nothing tells the SRQ */
+	if (wc->opcode & IBV_WC_RECV && (!qp || qp->qp.type == IBV_QPT_XRC_RECV)) {
+		check_each_xrc_srq(received_by, (void *)wc);
+		return;
+	}
 	if (!qp || qp->qp.opaque)
 		return;
 	if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR) {

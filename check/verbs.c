@@ -25,6 +25,8 @@ struct wrapped {
 				       struct ibv_qp_init_attr_ex *attr);
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *context,
 					  struct ibv_cq_init_attr_ex *attr);
+	struct ibv_srq *(*create_srq_ex)(struct ibv_context *context,
+					 struct ibv_srq_init_attr_ex *attr);
 	int (*advise_mr)(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 			 uint32_t flags, struct ibv_sge *sges, uint32_t n);
 	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
@@ -165,6 +167,19 @@ static struct check_object *shared_queue(struct ibv_srq *srq)
 		o->srq.app = srq;
 	check_unlock();
 	return o;
+}
+
+static struct ibv_srq *create_srq_ex(struct ibv_context *context,
+				     struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq *srq = of(context)->create_srq_ex(context, attr);
+	struct check_object *o = srq ? shared_queue(srq) : NULL;
+
+	if (o && check_lock()) {
+		o->srq.xrc = attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD;
+		check_unlock();
+	}
+	return srq;
 }
 
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
@@ -498,7 +513,10 @@ static void wrap(struct wrapped *w, struct ibv_context *context)
 		return;
 	w->create_qp_ex = v->create_qp_ex;
 	w->create_cq_ex = v->create_cq_ex;
+	w->create_srq_ex = v->create_srq_ex;
 	w->advise_mr = v->advise_mr;
+	if (v->create_srq_ex)
+		v->create_srq_ex = create_srq_ex;
 	if (v->create_qp_ex)
 		v->create_qp_ex = create_qp_ex;
 	if (v->create_cq_ex)

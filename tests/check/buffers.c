@@ -1,4 +1,5 @@
 /* buffers.c - programs that do not leave the HCA alone with the memory it was given */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -223,6 +224,33 @@ static void receives_overlap_srq(bool wrong)
 	pair_close(&p);
 }
 
+/* A shared queue of XRC, which belongs to no QP */
+static void receives_overlap_xrc(bool wrong)
+{
+	struct ibv_xrcd_init_attr xrcd_init = {.comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							    IBV_XRCD_INIT_ATTR_OFLAGS,
+					       .fd = -1,
+					       .oflags = O_CREAT};
+	struct ibv_srq_init_attr_ex init = {
+	    .attr = {.max_wr = 8, .max_sge = 1},
+	    .srq_type = IBV_SRQT_XRC,
+	    .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			 IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ};
+	struct ibv_srq *srq;
+	struct pair p;
+
+	pair_open(&p);
+	NEED(init.xrcd = ibv_open_xrcd(p.k.ctx, &xrcd_init));
+	init.pd = p.k.pd;
+	init.cq = p.k.right_cq;
+	NEED(srq = ibv_create_srq_ex(p.k.ctx, &init));
+	NEED(!kit_srq_recv(srq, p.to_mr, p.to, 100));
+	NEED(!kit_srq_recv(srq, p.to_mr, p.to + (wrong ? 50 : 100), 100));
+	NEED(!ibv_destroy_srq(srq));
+	NEED(!ibv_close_xrcd(init.xrcd));
+	pair_close(&p);
+}
+
 /* --- outside -------------------------------------------------------------------------------- */
 
 static void sge_outside_mr(bool wrong)
@@ -295,6 +323,21 @@ static void remote_write_in_use(bool wrong)
 	pair_close(&p);
 }
 
+/* The right one takes the request with its own immediate data, and so gets nothing into it. */
+static void remote_write_in_use_imm(bool wrong)
+{
+	struct pair p;
+
+	pair_open(&p);
+	if (wrong)
+		NEED(!kit_recv(p.k.right, p.to_mr, p.to + 64, 64));
+	NEED(!kit_recv(p.k.right, p.to_mr, p.to, 64));
+	NEED(!rdma(&p, IBV_WR_RDMA_WRITE_WITH_IMM, p.from, 64, p.to, SIGNALED));
+	kit_good(p.k.left_cq);
+	kit_good(p.k.right_cq);
+	pair_close(&p);
+}
+
 /* Into what the other side is sending, which made no completion */
 static void remote_write_in_use_send(bool wrong)
 {
@@ -364,11 +407,13 @@ const struct program buffer_programs[] = {
     {"receives-overlap", "plain", receives_overlap},
     {"receives-overlap", "read-by-a-byte", receives_overlap_read},
     {"receives-overlap", "srq", receives_overlap_srq},
+    {"receives-overlap", "xrc", receives_overlap_xrc},
     {"sge-outside-mr", "plain", sge_outside_mr},
     {"sge-outside-mr", "second-sge", sge_outside_mr_second},
     {"sge-bad-lkey", "plain", sge_bad_lkey},
     {"sge-bad-lkey", "deregistered", sge_bad_lkey_deregistered},
     {"remote-write-in-use", "plain", remote_write_in_use},
+    {"remote-write-in-use", "immediate", remote_write_in_use_imm},
     {"remote-write-in-use", "sending", remote_write_in_use_send},
     {"read-unfenced", "plain", read_unfenced},
     {"read-unfenced", "atomic", read_unfenced_atomic},
