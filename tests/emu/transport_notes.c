@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(what_follows_from_what_was_said_is_not_said)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct emu_qp_init init = {.type = IBV_QPT_RC,
 				   .pd = env.a.pd,
 				   .send_cq = env.a.scq,
@@ -97,14 +97,16 @@ START_TEST(what_follows_from_what_was_said_is_not_said)
 	struct emu_qp *qp;
 
 	ck_assert_int_eq(emu_qp_create(env.a.hca, &init, &qp), 0);
-	/* no way from RESET to RTR; so there is none to RTS, and nothing can be posted */
-	ck_assert_int_eq(emu_qp_modify(qp, &attr, IBV_QP_STATE), -EINVAL);
+	ck_assert_int_eq(emu_qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX),
+			 -EINVAL);
 	ck_assert_uint_eq(env.a.lines, 1);
-	ck_assert_ptr_nonnull(strstr(env.a.trace, "no way from RESET to RTR"));
-	attr.qp_state = IBV_QPS_RTS;
+	ck_assert_ptr_nonnull(strstr(env.a.trace, "lacks IBV_QP_ACCESS_FLAGS"));
+	/* so there is no way to RTR, and nothing can be posted */
+	attr.qp_state = IBV_QPS_RTR;
 	ck_assert_int_eq(emu_qp_modify(qp, &attr, IBV_QP_STATE), -EINVAL);
 	ck_assert_int_eq(emu_qp_doorbell(qp), -EINVAL);
 	ck_assert_uint_eq(env.a.lines, 1);
+	ck_assert_uint_eq(env.a.hca->notes.n, 3);
 	ck_assert_int_eq(emu_qp_destroy(qp), 0);
 }
 END_TEST

@@ -260,6 +260,44 @@ START_TEST(packets_of_several_writers_are_put_in_order)
 }
 END_TEST
 
+/* Writes the same time to all packets but the first, which is later */
+static void make_times_equal(void)
+{
+	uint32_t rec[4];
+	FILE *f = fopen(file, "r+");
+	long at = 24;
+
+	ck_assert_ptr_nonnull(f);
+	for (uint32_t first = 1; !fseek(f, at, SEEK_SET) && fread(rec, sizeof(rec), 1, f);
+	     first = 0) {
+		rec[0] = 1000 + first;
+		rec[1] = 0;
+		ck_assert_int_eq(fseek(f, at, SEEK_SET), 0);
+		ck_assert_uint_eq(fwrite(rec, sizeof(rec), 1, f), 1);
+		at += (long)(sizeof(rec) + rec[2]);
+	}
+	fclose(f);
+}
+
+START_TEST(packets_of_one_time_stay_as_they_are)
+{
+	struct pcap *pc[WRITERS];
+	uint8_t before[256], after[256];
+
+	for (int w = 0; w < WRITERS; w++)
+		ck_assert_int_eq(pcap_open(file, &pc[w]), 0);
+	write_in_turn(pc, 20);
+	for (int w = 0; w < WRITERS; w++)
+		pcap_close(pc[w]);
+	make_times_equal();
+	ck_assert_uint_eq(numbers(before), 60);
+	ck_assert_int_eq(pcap_sort(file), 0);
+	ck_assert_uint_eq(numbers(after), 60);
+	ck_assert_int_eq(memcmp(after, before + 1, 59), 0);
+	ck_assert_uint_eq(after[59], before[0]);
+}
+END_TEST
+
 START_TEST(a_damaged_capture_keeps_what_it_has)
 {
 	struct pcap *pc[WRITERS];
@@ -349,6 +387,7 @@ int main(void)
 	tcase_add_loop_test(t, a_capture_of_an_earlier_run_begins_anew, 0, 2);
 	tcase_add_test(t, a_capture_lags_by_a_tick_at_most);
 	tcase_add_test(t, packets_of_several_writers_are_put_in_order);
+	tcase_add_test(t, packets_of_one_time_stay_as_they_are);
 	tcase_add_loop_test(t, a_damaged_capture_keeps_what_it_has, 0, 121);
 	suite_add_tcase(s, t);
 	return h_main(s);
