@@ -52,6 +52,9 @@ void diagnose_request(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
 		      uint32_t len, enum resp_verdict v);
 /* The memory of the response to a READ, @len bytes at @va, cannot be read any more */
 void diagnose_read(struct tr_qp *t, uint32_t rkey, uint64_t va, uint32_t len);
+/* A packet for @qp was thrown away; what the user can do something about is noted */
+void diagnose_drop(const struct emu_qp *qp, const struct net_rx *pkt,
+		   const struct roce_hdr *h, enum trace_drop why);
 /* A page fault puts off the first request */
 void diagnose_fault(struct tr_qp *t, const struct odp_access *acc);
 

@@ -3,9 +3,11 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "emu/diagnose.h"
 #include "trace/names.h"
+#include "trace/render.h"
 
 #define WHAT_BYTES 288
 
@@ -204,6 +206,54 @@ void diagnose_read(struct tr_qp *t, uint32_t rkey, uint64_t va, uint32_t len)
 	about.detail = trouble.detail;
 	emu_note(t->qp->hca, &about, "READ of QP 0x%06x cannot be answered: %s",
 		 t->qp->attr.dest_qp_num, trouble.text);
+}
+
+/* What a dropped packet is a cause of; false: nothing that the user can do something about */
+static bool dropped_because(const struct emu_qp *qp, const struct roce_hdr *h,
+			    enum trace_drop why, struct emu_about *about)
+{
+	if (why == TRACE_DROP_QKEY) {
+		about->cause = TRACE_NOTE_QKEY;
+		about->detail = h->qkey;
+	} else if (why == TRACE_DROP_NO_RECEIVE) {
+		about->cause = TRACE_NOTE_NO_RECEIVE;
+	} else if (why == TRACE_DROP_QP_STATE && qp->state < IBV_QPS_RTR) {
+		about->cause = TRACE_NOTE_NOT_RTR;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* None of these is said unasked: others may send what this program never wanted. */
+void diagnose_drop(const struct emu_qp *qp, const struct net_rx *pkt,
+		   const struct roce_hdr *h, enum trace_drop why)
+{
+	struct emu_about about = {.object = TRACE_OBJ_QP, .id = qp->qpn};
+	struct trace_ip from;
+	char ip[64];
+
+	if (!dropped_because(qp, h, why, &about) || !emu_note_is_new(qp->hca, &about))
+		return;
+	memcpy(from.b, pkt->path->src.b, sizeof(from.b));
+	trace_ip_text(&from, ip);
+	if (why == TRACE_DROP_QKEY)
+		emu_note(qp->hca, &about,
+			 "a datagram of QP 0x%06x at %s was dropped: its Q_Key is 0x%x, "
+			 "that of this QP is 0x%x",
+			 h->sqpn, ip, h->qkey, qp->attr.qkey);
+	else if (why == TRACE_DROP_NO_RECEIVE)
+		emu_note(
+		    qp->hca, &about,
+		    "a datagram of QP 0x%06x at %s was dropped: no receive request was "
+		    "posted",
+		    h->sqpn, ip);
+	else
+		emu_note(
+		    qp->hca, &about,
+		    "packets come from %s, and this QP is in %s: ibv_modify_qp() must "
+		    "bring it to RTR before",
+		    ip, trace_name(TRACE_STATE, qp->state));
 }
 
 void diagnose_fault(struct tr_qp *t, const struct odp_access *acc)

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-#include "emu/transport_internal.h"
+#include "emu/diagnose.h"
 
 #define TIMERS_PER_QP 3
 
@@ -488,6 +488,8 @@ void tr_dropped(struct emu_hca *hca, const struct emu_qp *qp, const struct net_r
 	memcpy(from.b, pkt->path->src.b, sizeof(from.b));
 	EMU_TRACE(hca, drop, .qpn = qp ? qp->qpn : h->dqpn, .psn = h->psn, .from = from,
 		  .opcode = h->opcode, .why = (uint8_t)why, .length = pkt->len);
+	if (qp)
+		diagnose_drop(qp, pkt, h, why);
 }
 
 /*
@@ -634,6 +636,9 @@ static void rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 		qp = emu_hca_qp(hca, in.h.dqpn);
 	if (!qp || !transport_fits(qp, in.h.opcode) || !from_peer(qp, pkt->path)) {
 		hca->counter[EMU_CNT_RX_BAD_QPN]++;
+		/* before RTR no peer is known */
+		if (qp && qp->state < IBV_QPS_RTR)
+			diagnose_drop(qp, pkt, &in.h, TRACE_DROP_QP_STATE);
 		tr_dropped(hca, NULL, pkt, &in.h,
 			   !qp				      ? TRACE_DROP_NO_QP
 			   : !transport_fits(qp, in.h.opcode) ? TRACE_DROP_TRANSPORT

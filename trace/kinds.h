@@ -139,7 +139,10 @@
 	X(CQ_OVERRUN, "CQ overrun")                                                      \
 	X(UNSIGNALED, "no signalled request")                                            \
 	X(FAULT, "page fault")                                                           \
-	X(EVENTS, "event not acknowledged")
+	X(EVENTS, "event not acknowledged")                                              \
+	X(QKEY, "wrong Q_Key")                                                           \
+	X(NO_RECEIVE, "datagram without a receive request")                              \
+	X(NOT_RTR, "packets before RTR")
 
 /* Verbs that make and end objects */
 #define TRACE_VERBS(X)                                                                   \

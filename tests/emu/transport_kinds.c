@@ -218,6 +218,9 @@ START_TEST(datagrams_that_do_not_fit_are_dropped)
 	env_expect(env.b.rcq, 1, IBV_WC_SUCCESS);
 	env_expect_none(env.b.rcq);
 	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_RX_BAD_QKEY], 1);
+	ck_assert_uint_eq(env.b.hca->notes.n, 2);
+	ck_assert_uint_eq(env.b.hca->notes.seen[0]->note.cause, TRACE_NOTE_NO_RECEIVE);
+	ck_assert_uint_eq(env.b.hca->notes.seen[1]->note.cause, TRACE_NOTE_QKEY);
 	ck_assert_int_eq(emu_ah_destroy(ah), 0);
 }
 END_TEST

@@ -219,6 +219,22 @@ START_TEST(the_words_of_the_peer)
 }
 END_TEST
 
+/* A QP that is not in RTR yet keeps for `urxe why` that its peer has begun; nothing is said */
+START_TEST(packets_before_rtr_are_noted)
+{
+	env_connect((struct env_qp){.timeout = 8, .retry_cnt = 1});
+	env_modify(&env.b, IBV_QPS_RESET);
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 10});
+	env_run(S);
+	env_expect(env.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_uint_eq(env.b.lines, 0);
+	ck_assert_uint_eq(env.b.hca->notes.n, 1);
+	ck_assert_uint_eq(note(&env.b, 0)->cause, TRACE_NOTE_NOT_RTR);
+	ck_assert_uint_eq(note(&env.b, 0)->count, 2);
+	ck_assert_ptr_nonnull(strstr(note(&env.b, 0)->text, "this QP is in RESET"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_notes");
@@ -234,6 +250,7 @@ int main(void)
 	tcase_add_loop_test(t, why_nobody_answers, 0, N_SILENT);
 	tcase_add_loop_test(t, a_peer_that_expects_other_psns, 0, 2);
 	tcase_add_loop_test(t, the_words_of_the_peer, 0, 2);
+	tcase_add_test(t, packets_before_rtr_are_noted);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }
