@@ -130,12 +130,13 @@ struct check_queue {
 /*
  * struct check_object - an object of the program
  * @made:	where; @ended: where it was destroyed
+ * @told:	of its leak; @queued: to be forgotten
  * @users:	of a CQ: QPs; @pd: of an MR, QP, SRQ or AH
  */
 struct check_object {
 	enum trace_object_kind kind;
 	uint32_t id, pd;
-	bool gone, told;
+	bool gone, told, queued;
 	const struct check_stack *made, *ended;
 	struct check_object *next;
 	union {

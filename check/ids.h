@@ -119,6 +119,10 @@
 	  "the pages are brought in and mapped for nothing")                             \
 	X(ADVISE_FAILED, "advise-failed", MEMORY, WASTE, "ibv_advise_mr failed",         \
 	  "the pages are not there, and each costs a page fault when it is used")        \
+	X(FAULTS_AGAIN, "faults-again", MEMORY, WASTE,                                   \
+	  "the same page of an on-demand region takes one page fault after another",     \
+	  "each stops the connection until it is served; a prefetch before the use "     \
+	  "saves it")                                                                    \
 	X(READ_UNFENCED, "read-unfenced", ORDER, ERROR,                                  \
 	  "a request sends what a READ or atomic before it has not brought yet",         \
 	  "without a fence, or waiting for the completion, old data may be sent")        \

@@ -17,10 +17,36 @@
 #include "check/objects.h"
 
 #define BUCKETS	   4096
-#define MANY	   8  /* registrations of the same memory */
+#define MANY	   8 /* registrations of the same memory */
+#define ASKED	   256
+#define GONE	   4096 /* objects of many that are remembered when they are gone */
+#define PAGES	   1024
+#define FAULTS	   4  /* of a page: it will not be the last */
 #define RD_ATOMICS 16 /* at a time: most adapters */
 
 static struct check_object *bucket[BUCKETS];
+/* A ring */
+static struct check_object *gone[GONE];
+static unsigned int n_gone;
+
+/* struct page - of an on-demand region, and how often it has faulted */
+struct page {
+	uint64_t addr;
+	uint32_t mr;
+	unsigned int faults;
+};
+
+static struct page pages[PAGES];
+
+/* struct by_app - looks for the CQ or SRQ that the program's object stands for */
+struct by_app {
+	enum trace_object_kind kind;
+	const void *app;
+	struct check_object *found;
+};
+
+/* Answers that were given before, by the program's pointer */
+static struct by_app asked[ASKED];
 
 static struct check_object **place(enum trace_object_kind kind, uint32_t id)
 {
@@ -83,20 +109,58 @@ static struct check_object *make(enum trace_object_kind kind, uint32_t id, uint3
 	struct check_object **b = place(kind, id), *o = find_any(kind, id);
 
 	if (!o) {
-		o = malloc(sizeof(*o));
+		o = calloc(1, sizeof(*o));
 		if (!o)
 			return NULL;
 		o->next = *b;
 		*b = o;
 	}
-	*o = (struct check_object){
-	    .kind = kind, .id = id, .pd = pd, .made = check_stack(), .next = o->next};
+	*o = (struct check_object){.kind = kind,
+				   .id = id,
+				   .pd = pd,
+				   .queued = o->queued,
+				   .made = check_stack(),
+				   .next = o->next};
 	return o;
 }
 
 void check_forget_objects(void)
 {
 	memset(bucket, 0, sizeof(bucket));
+	memset(asked, 0, sizeof(asked));
+	memset(gone, 0, sizeof(gone));
+	memset(pages, 0, sizeof(pages));
+}
+
+static void forget(struct check_object *o)
+{
+	struct check_object **p = place(o->kind, o->id);
+
+	while (*p != o)
+		p = &(*p)->next;
+	*p = o->next;
+	free(o);
+}
+
+/*
+ * It is gone, and will be forgotten when GONE others have gone after it. Nobody has a pointer to
+ * an MR, a QP or an AH that is gone; there are never many of the others.
+ */
+static void set_gone(struct check_object *o)
+{
+	struct check_object **oldest = &gone[n_gone % GONE];
+
+	o->gone = true;
+	if (o->queued || (o->kind != TRACE_OBJ_MR && o->kind != TRACE_OBJ_QP &&
+			  o->kind != TRACE_OBJ_AH))
+		return;
+	if (*oldest && (*oldest)->gone)
+		forget(*oldest);
+	else if (*oldest)
+		(*oldest)->queued = false;
+	*oldest = o;
+	o->queued = true;
+	n_gone++;
 }
 
 const char *check_object_name(const struct check_object *o, char buf[64])
@@ -117,13 +181,6 @@ const char *check_object_name(const struct check_object *o, char buf[64])
 
 /* --- the program's pointers -------------------------------------------------------- */
 
-/* struct by_app - looks for the CQ or SRQ that the program's object stands for */
-struct by_app {
-	enum trace_object_kind kind;
-	const void *app;
-	struct check_object *found;
-};
-
 static bool is_app(struct check_object *o, void *arg)
 {
 	struct by_app *want = arg;
@@ -136,14 +193,12 @@ static bool is_app(struct check_object *o, void *arg)
 	return true;
 }
 
-/* The CQ or SRQ that was asked for last by this thread */
-static __thread struct by_app last[2] __attribute__((tls_model("initial-exec")));
-
 static struct check_object *by_app(enum trace_object_kind kind, const void *app)
 {
-	struct by_app *l = &last[kind == TRACE_OBJ_SRQ];
+	struct by_app *l = &asked[splitmix_mix((uintptr_t)app) % ASKED];
 
-	if (l->found && l->app == app && !l->found->gone && is_app(l->found, l))
+	if (l->found && l->kind == kind && l->app == app && !l->found->gone &&
+	    is_app(l->found, l))
 		return l->found;
 	*l = (struct by_app){.kind = kind, .app = app};
 	each_object(is_app, l);
@@ -213,8 +268,8 @@ static void reregistered(const struct trace_rec_rereg_mr *r)
 		struct check_object *o = check_find(TRACE_OBJ_MR, (r->mr & ~0xffu) | low);
 
 		if (o && o->id != r->mr) {
-			o->gone = true;
 			o->ended = check_stack();
+			set_gone(o);
 		}
 	}
 	registered(&(struct trace_rec_reg_mr){.mr = r->mr,
@@ -426,6 +481,7 @@ static void end_object(struct check_object *o)
 	default: /* the others have nothing of their own */
 		break;
 	}
+	set_gone(o);
 }
 
 /* struct holder - looks for what depends on @o */
@@ -666,8 +722,36 @@ static void prefetched(const struct trace_rec_prefetch *r)
 {
 	struct check_object *mr = check_find(TRACE_OBJ_MR, r->mr);
 
-	if (mr && r->pages && !mr->mr.prefetched)
+	if (!mr)
+		return;
+	const struct check_with with[] = {{"registered", mr->made}};
+	if (r->pages && !mr->mr.prefetched)
 		mr->mr.prefetched = check_stack();
+	if (r->result)
+		check_report(CHECK_ADVISE_FAILED, with, 1,
+			     "%" PRIu64 " bytes at 0x%" PRIx64 ", in the background: %s",
+			     r->length, r->addr, strerror(-r->result));
+}
+
+/* Pages are told apart as long as not too many others fault in between. */
+static void faulted(const struct trace_rec_fault *r)
+{
+	struct check_object *mr = check_find(TRACE_OBJ_MR, r->mr);
+	struct page *p =
+	    &pages[splitmix_mix(r->addr >> 12 ^ (uint64_t)r->mr << 52) % PAGES];
+	char name[64];
+
+	if (!mr)
+		return;
+	if (p->addr != r->addr >> 12 || p->mr != r->mr)
+		*p = (struct page){r->addr >> 12, r->mr, 0};
+	if (++p->faults != FAULTS)
+		return;
+	const struct check_with with[] = {{"registered", mr->made}};
+	check_report(CHECK_FAULTS_AGAIN, with, 1,
+		     "%s: %u faults of the page of 0x%" PRIx64 "%s",
+		     check_object_name(mr, name), p->faults, r->addr,
+		     r->remote ? ", for a peer" : "");
 }
 
 void check_record(uint64_t now, enum trace_kind kind, const uint64_t *payload)
@@ -712,6 +796,9 @@ void check_record(uint64_t now, enum trace_kind kind, const uint64_t *payload)
 		break;
 	case TRACE_KIND_prefetch:
 		prefetched(p);
+		break;
+	case TRACE_KIND_fault:
+		faulted(p);
 		break;
 	default: /* others were not asked for */
 		break;

@@ -119,7 +119,7 @@ static const struct checker checker = {
     .kinds = KIND(reg_mr) | KIND(rereg_mr) | KIND(create_qp) | KIND(modify_qp) |
 	     KIND(verb) | KIND(verb_failed) | KIND(qp_state) | KIND(qp_failed) |
 	     KIND(completion) | KIND(completion_error) | KIND(take_receive) |
-	     KIND(packet_in) | KIND(nak_out) | KIND(prefetch),
+	     KIND(packet_in) | KIND(nak_out) | KIND(prefetch) | KIND(fault),
     .record = record,
     .context = check_context,
     .memory = check_memory,

@@ -232,6 +232,67 @@ static void advise_failed_pinned(bool wrong)
 	pair_close(&p);
 }
 
+/* The call succeeds, and what it began does not. */
+static void advise_failed_later(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(LEN), LEN, LOCAL | IBV_ACCESS_ON_DEMAND);
+	if (wrong)
+		NEED(!munmap((char *)mr->addr + KIT_PAGE, KIT_PAGE));
+	prefetch(&p, mr, LEN, 0);
+	kit_sleep(100);
+	NEED(!kit_recv(p.k.right, mr, mr->addr, KIT_PAGE));
+	kit_destroy_qps(&p.k);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* A buffer that is given back after each message; the right one brings it in again before the next */
+static void faults_again(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(LEN), LEN, LOCAL | IBV_ACCESS_ON_DEMAND);
+	for (int i = 0; i < 6; i++) {
+		NEED(!madvise(mr->addr, LEN, MADV_DONTNEED));
+		if (!wrong)
+			NEED(!prefetch(&p, mr, LEN, IBV_ADVISE_MR_FLAG_FLUSH));
+		NEED(!kit_rdma(p.k.left, IBV_WR_RDMA_WRITE, mr, mr->addr, LEN, p.to,
+			       p.to_mr->rkey, SIGNALED));
+		kit_good(p.k.left_cq);
+	}
+	kit_destroy_qps(&p.k);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* The peer's requests fault; the right one is another page each time. */
+static void faults_again_for_the_peer(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(8 * KIT_PAGE), 8 * KIT_PAGE,
+		     REMOTE | IBV_ACCESS_ON_DEMAND);
+	for (int i = 0; i < 6; i++) {
+		char *to = (char *)mr->addr + (wrong ? 100 : i * KIT_PAGE);
+
+		NEED(!kit_rdma(p.k.left, IBV_WR_RDMA_WRITE, p.from_mr, p.from, 64, to,
+			       mr->rkey, SIGNALED));
+		kit_good(p.k.left_cq);
+		NEED(!madvise(mr->addr, 8 * KIT_PAGE, MADV_DONTNEED));
+	}
+	kit_destroy_qps(&p.k);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
 const struct program memory_programs[] = {
     {"pinned-remapped", "plain", pinned_remapped},
     {"pinned-remapped", "moved-for-the-peer", pinned_remapped_moved},
@@ -243,5 +304,8 @@ const struct program memory_programs[] = {
     {"prefetch-unused", "background", prefetch_unused_in_the_background},
     {"advise-failed", "plain", advise_failed},
     {"advise-failed", "pinned", advise_failed_pinned},
+    {"advise-failed", "background", advise_failed_later},
+    {"faults-again", "plain", faults_again},
+    {"faults-again", "for-the-peer", faults_again_for_the_peer},
     {NULL, NULL, NULL},
 };
