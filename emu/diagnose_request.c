@@ -10,6 +10,7 @@
 #include "trace/render.h"
 
 #define WHAT_BYTES 288
+#define LOOK_INTO  8 /* refused requests of a QP */
 
 static const char *packet_name(const struct roce_hdr *h)
 {
@@ -180,6 +181,10 @@ void diagnose_request(struct tr_qp *t, const struct roce_hdr *h, uint32_t info,
 	struct emu_about about = {.object = TRACE_OBJ_QP, .id = t->qp->qpn, .say = true};
 	char what[WHAT_BYTES];
 
+	/* an unreliable QP goes on, and the next requests are refused as these were */
+	if (t->resp.looked_into == LOOK_INTO)
+		return;
+	t->resp.looked_into++;
 	if (v == V_INVALID)
 		about.cause = invalid(t, h, info, len, what);
 	else if (v == V_ACCESS)

@@ -97,6 +97,7 @@ void resp_reset(struct tr_qp *t)
 	resp->rwqe = NULL;
 	resp->rwqe_held = resp->comm_est = false;
 	resp->epsn = resp->msn = 0;
+	resp->looked_into = 0;
 }
 
 void resp_start(struct tr_qp *t)

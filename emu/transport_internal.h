@@ -214,6 +214,7 @@ struct tr_req {
  * struct tr_resp - responder
  * @epsn:	expected PSN
  * @refusal:	of the request at hand, if it is V_INVALID
+ * @looked_into: refused requests since RESET whose reason was looked for
  * @msn:	messages completed, modulo 2^24
  * @rwqe:	the receive WQE in use, if @rwqe_held; @rcur and @rlen: how far it is
  *		filled
@@ -241,6 +242,7 @@ struct tr_resp {
 	enum resp_state state;
 	enum resp_msg msg;
 	enum resp_refusal refusal;
+	uint8_t looked_into;
 	uint32_t epsn, msn;
 	struct emu_recv_wqe *rwqe;
 	uint32_t rsrqn;

@@ -235,6 +235,23 @@ START_TEST(packets_before_rtr_are_noted)
 }
 END_TEST
 
+/* What refuses all requests of an unreliable QP is looked for a few times only */
+START_TEST(refused_for_ever_is_looked_into_for_a_while)
+{
+	env_connect((struct env_qp){.type = IBV_QPT_UC, .sig_all = true});
+	for (uint64_t i = 0; i < 30; i++) {
+		env_post(&env.a,
+			 (struct env_wr){
+			     .id = i, .op = IBV_WR_RDMA_WRITE, .len = 10, .rkey = 0x99});
+		env_run(MS);
+		env_expect(env.a.scq, i, IBV_WC_SUCCESS);
+	}
+	ck_assert_uint_eq(env.b.lines, 1);
+	ck_assert_uint_eq(env.b.hca->notes.n, 1);
+	ck_assert_uint_eq(note(&env.b, 0)->count, 8);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_notes");
@@ -251,6 +268,7 @@ int main(void)
 	tcase_add_loop_test(t, a_peer_that_expects_other_psns, 0, 2);
 	tcase_add_loop_test(t, the_words_of_the_peer, 0, 2);
 	tcase_add_test(t, packets_before_rtr_are_noted);
+	tcase_add_test(t, refused_for_ever_is_looked_into_for_a_while);
 	suite_add_tcase(s, t);
 	return check_main(s);
 }
