@@ -77,7 +77,7 @@ static int set_expect(struct checks *c, const char *v, char *err, size_t errlen)
 	return 0;
 }
 
-static int take_time(const char *v, uint64_t *ns, char *err, size_t errlen)
+int checks_time(const char *v, uint64_t *ns, char *err, size_t errlen)
 {
 	static const struct {
 		const char *unit;
@@ -123,7 +123,7 @@ int checks_set(struct checks *c, size_t option, const char *value, char *err,
 	if (!strcmp(options[option].name, "expect"))
 		return set_expect(c, value, err, errlen);
 	if (!strcmp(options[option].name, "timeout"))
-		return take_time(value, &c->timeout, err, errlen);
+		return checks_time(value, &c->timeout, err, errlen);
 	return set_results(c, value, err, errlen);
 }
 

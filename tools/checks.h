@@ -32,6 +32,9 @@ const struct check_option *checks_option(size_t i);
 int checks_set(struct checks *c, size_t option, const char *value, char *err,
 	       size_t errlen);
 
+/* A time in ms, s, m or h: 0 and ns, or -EINVAL with a line in @err */
+int checks_time(const char *v, uint64_t *ns, char *err, size_t errlen);
+
 /* The run takes too long: say what each process waits for */
 void checks_expired(const struct supervised *s);
 /*

@@ -32,9 +32,8 @@ static struct points *read_process(int dir, unsigned int number, bool *there)
 	return p;
 }
 
-/* Call @fn for each process of the session @dir that had rules, in the order of their starts */
-static void injected_all(const char *dir, void (*fn)(void *arg, const struct points *p),
-			 void *arg)
+void injected_all(const char *dir, void (*fn)(void *arg, const struct points *p),
+		  void *arg)
 {
 	char path[300];
 	bool there = true;

@@ -6,6 +6,9 @@
 
 #include "inject/points.h"
 
+/* Call @fn for each process of the session @dir that had rules, in the order of their starts */
+void injected_all(const char *dir, void (*fn)(void *arg, const struct points *p),
+		  void *arg);
 /* A line on stderr for each rule of @text that acted nowhere, if there was a process to obey */
 void injected_warn(const char *dir, const char *text);
 

@@ -19,6 +19,7 @@
 #include "net/process_table.h"
 #include "tools/checked.h"
 #include "tools/checks.h"
+#include "tools/descendants.h"
 #include "tools/injected.h"
 #include "tools/control.h"
 #include "tools/keep.h"
@@ -196,7 +197,7 @@ static bool has_device(const struct options *o, const char *name)
  * Fix the list of devices now: all programs of the run must agree on it even if an
  * interface comes or goes meanwhile.
  */
-static int choose_devices(struct options *o)
+int run_devices(struct options *o)
 {
 	bool chosen = o->n_devices;
 	int ret = tree_devices(o);
@@ -407,7 +408,7 @@ static int settle(struct options *o, const struct checks *checks)
 
 	warn_of_unknown_variable();
 	o->completions = expect_wants_completions(checks->rule, checks->n);
-	ret = choose_devices(o);
+	ret = run_devices(o);
 	if (!ret)
 		ret = renew_capture(o);
 	if (!ret)
@@ -447,6 +448,26 @@ static int conclude(const struct options *o, const struct checks *checks,
 	return code;
 }
 
+int run_once(struct options *o, char **argv, const char *place, struct supervised *s,
+	     void (*look)(void *arg, const char *dir), void *arg)
+{
+	struct session session;
+	int ret, status;
+
+	supervise_block(&s->mask);
+	if (session_create(&session, place))
+		return EXIT_SETUP;
+	s->dir = session.dir;
+	ret = prepare(o, &session);
+	if (!ret)
+		ret = supervise(argv, s);
+	look(arg, session.dir);
+	if (s->leftover)
+		descendants_kill(0, &status);
+	session_remove(&session);
+	return ret;
+}
+
 static int run(int argc, char **argv)
 {
 	static struct options o;
@@ -466,7 +487,7 @@ static int run(int argc, char **argv)
 	ret = keep_begin(&keep, &o);
 	if (ret)
 		return ret;
-	if (session_create(&session)) {
+	if (session_create(&session, NULL)) {
 		keep_end(&keep, argv[optind], false);
 		return EXIT_SETUP;
 	}

@@ -326,10 +326,10 @@ static void remove_stale(const char *parent)
 		closedir(d);
 }
 
-int session_create(struct session *s)
+int session_create(struct session *s, const char *place)
 {
 	mode_t umask_was = umask(077);
-	int ret = make_somewhere(s);
+	int ret = place ? make_in(s, place) : make_somewhere(s);
 	char parent[sizeof(s->dir)];
 
 	if (!ret) {

@@ -121,13 +121,13 @@ static bool reap(pid_t child, int *status)
 /*
  * struct loop - what waits for the program
  * @signals:	readable when one of the blocked signals is pending
- * @on_timeout:	NULL: the program may take as long as it likes
+ * @on_timeout, @on_tick: NULL: the program may take as long as it likes
  * @status:	of the program, when it has ended
  */
 struct loop {
 	struct event_base *base;
 	int signals;
-	struct event *on_signals, *on_timeout;
+	struct event *on_signals, *on_timeout, *on_tick;
 	struct supervised *s;
 	struct will_watch *wills;
 	struct explain *explain;
@@ -160,12 +160,22 @@ static void out_of_time(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(l->base);
 }
 
+static void look_on(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop *l = arg;
+
+	if (l->s->tick(l->s))
+		out_of_time(fd, what, arg);
+}
+
 static void loop_end(struct loop *l)
 {
 	will_watch_stop(l->wills);
 	explain_stop(l->explain);
 	if (l->on_timeout)
 		event_free(l->on_timeout);
+	if (l->on_tick)
+		event_free(l->on_tick);
 	if (l->on_signals)
 		event_free(l->on_signals);
 	if (l->base)
@@ -199,6 +209,17 @@ static bool set_timeout(struct loop *l)
 	return l->on_timeout && !evtimer_add(l->on_timeout, &t);
 }
 
+static bool set_tick(struct loop *l)
+{
+	const struct timeval t = {.tv_sec = l->s->tick_ms / 1000,
+				  .tv_usec = (suseconds_t)(l->s->tick_ms % 1000) * 1000};
+
+	if (!l->s->tick)
+		return true;
+	l->on_tick = event_new(l->base, -1, EV_PERSIST, look_on, l);
+	return l->on_tick && !event_add(l->on_tick, &t);
+}
+
 /* Before the program starts, so that nothing can fail afterwards. 0 or -errno */
 static int loop_begin(struct loop *l, const sigset_t *set)
 {
@@ -212,7 +233,8 @@ static int loop_begin(struct loop *l, const sigset_t *set)
 	if (l->base)
 		l->on_signals =
 		    event_new(l->base, l->signals, EV_READ | EV_PERSIST, take_signals, l);
-	if (!l->on_signals || event_add(l->on_signals, NULL) || !set_timeout(l))
+	if (!l->on_signals || event_add(l->on_signals, NULL) || !set_timeout(l) ||
+	    !set_tick(l))
 		return -errno;
 	l->wills = will_watch_start(l->base, l->s->dir);
 	l->explain = explain_start(l->base, l->s->dir, l->s->explain);

@@ -32,8 +32,10 @@ struct command {
 	void (*help)(FILE *out);
 };
 
+struct options;
+
 extern const struct command command_run, command_stat, command_why, command_trace,
-    command_report, command_view, command_top, command_doctor;
+    command_report, command_view, command_top, command_sweep, command_doctor;
 
 /* One line "urxe: ..." on stderr; returns EXIT_USAGE */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -60,8 +62,11 @@ struct session {
 
 /* session_check - is the open directory @dir, called @name, a session of its owner? */
 bool session_check(int dir, const char *name);
-/* session_create - 0, or -errno with a line on stderr */
-int session_create(struct session *s);
+/*
+ * session_create - in the directory @place; NULL: where sessions are found. 0, or -errno with a
+ * line on stderr
+ */
+int session_create(struct session *s, const char *place);
 /* session_remove - false: there is something in it that is not the session's; it stays */
 bool session_remove(const struct session *s);
 /* session_parents - directories that a session may be in; some may be NULL */
@@ -89,6 +94,7 @@ void supervise_hold_xfsz(void);
  * @timeout:	ns that it may take, 0: for ever. Then it is killed with all below it, after
  *		@expired was called, if there is one
  * @explain:	seconds after which is said what hangs, 0: never
+ * @tick:	asked each @tick_ms, if there is one, with @arg: true as if the time were out
  * @signal:	that ended it, or 0; @ran: it could be executed
  * @leftover:	descendants of it are still there
  * @timed_out:	it was killed
@@ -98,6 +104,9 @@ struct supervised {
 	sigset_t mask;
 	uint64_t timeout;
 	unsigned int explain;
+	bool (*tick)(struct supervised *s);
+	unsigned int tick_ms;
+	void *arg;
 	void (*expired)(const struct supervised *s);
 	int signal;
 	bool ran, leftover, timed_out;
@@ -108,6 +117,16 @@ struct supervised {
  * stops and exit status come from it. The exit code, EXIT_TIMEOUT if it was killed
  */
 int supervise(char **argv, struct supervised *s);
+
+/* run_devices - the list of devices of @o is settled: 0, or an exit code with a line on stderr */
+int run_devices(struct options *o);
+/*
+ * run_once - run @argv once, without a word, in a session in the directory @place. @look is called
+ * with it when the program has ended, and everything below it ends with the session. The exit
+ * code of the program
+ */
+int run_once(struct options *o, char **argv, const char *place, struct supervised *s,
+	     void (*look)(void *arg, const char *dir), void *arg);
 
 /* warn_unless_preloadable - a line on stderr if @name will not see the devices */
 void warn_unless_preloadable(const char *name);

@@ -12,7 +12,7 @@
 #include "verbs/host/reason.h"
 
 static const struct command *const commands[] = {
-    &command_run,    &command_stat, &command_why, &command_trace,
+    &command_run,    &command_stat, &command_why, &command_sweep,  &command_trace,
     &command_report, &command_view, &command_top, &command_doctor,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -252,6 +252,7 @@ enum trace_end {
  * @asked:	a number of who wants it begun (even) or ended (odd), with @ask_slots records; @done:
  *		the same when that was done, or @refused (-errno)
  * @keep:	path of a copy that is to be made when the process has ended, or empty
+ * @abandoned:	objects that went with a device that the program closed
  */
 struct trace_header {
 	char magic[8];
@@ -284,6 +285,7 @@ struct trace_header {
 	uint32_t unused2;
 	uint64_t ask_slots;
 	char keep[1024];
+	uint64_t abandoned;
 };
 _Static_assert(TRACE_N_OBJECTS <= 16, "a place for each");
 _Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_BYTES, "header");

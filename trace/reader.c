@@ -146,6 +146,7 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	    .refused = h->refused,
 	    .completions = h->completions,
 	    .most = h->most,
+	    .abandoned = h->abandoned,
 	};
 	memcpy(i->program, h->program, sizeof(i->program));
 	memcpy(i->host, h->host, sizeof(i->host));

@@ -69,7 +69,7 @@ struct trace_info {
 	uint64_t gone[TRACE_N_ODP];
 	uint64_t net[TRACE_N_NET];
 	uint64_t left[TRACE_N_OBJECTS];
-	uint64_t completions, most;
+	uint64_t completions, most, abandoned;
 };
 const struct trace_info *trace_info(const struct trace_reader *t);
 

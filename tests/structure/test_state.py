@@ -82,6 +82,8 @@ STATE = {
     'tools/checks.c': {'v': LARGE},
     'tools/run.c': {'o': LARGE, 'checks': LARGE},
     'tools/supervise.c': {'xfsz': 'a property of the process'},
+    'tools/sweep.c': {'s': LARGE, 'order': LARGE, 'second': LARGE, 'out': LARGE, 'stopped': SIGNALS},
+    'tools/sweep_world.c': {'order': LARGE},
     'tools/session.c': {'parents': 'a command runs once'},
 }
 

@@ -23,6 +23,8 @@ static void context_release(struct vfile *vf)
 
 	engine_enter(e);
 	uverbs_drop_channels(ctx);
+	if (engine_recorder(e))
+		engine_recorder(e)->hdr->abandoned += ctx->objects.used;
 	ctx->objects.left = NULL;
 	uverbs_destroy_all(ctx);
 	/* nothing can be left; if the core keeps something, it keeps its rings */

@@ -1,0 +1,175 @@
+/*
+ * sweep_judge.c - what came of a trial, by what the run did and what untouched runs do.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "tools/sweep.h"
+
+static const char *const names[SWEEP_N_VERDICTS] = {
+    [SWEEP_UNTRIED] = "untried",   [SWEEP_PASSED] = "passed",
+    [SWEEP_REFUSED] = "refused",   [SWEEP_MISSED] = "missed",
+    [SWEEP_UNSTEADY] = "unsteady", [SWEEP_CRASHED] = "crash",
+    [SWEEP_HUNG] = "hang",	   [SWEEP_LEAKED] = "leak",
+    [SWEEP_WRONG] = "wrong",	   [SWEEP_NOT_RECOVERED] = "not-recovered",
+    [SWEEP_MISUSED] = "misuse",
+};
+
+const char *sweep_verdict_name(enum sweep_verdict v)
+{
+	return (unsigned int)v < SWEEP_N_VERDICTS ? names[v] : "?";
+}
+
+bool sweep_is_failure(enum sweep_verdict v)
+{
+	return v >= SWEEP_CRASHED;
+}
+
+/* What sanitizers, valgrind, malloc(3) and shells say of a crash */
+static const char *const complaints[] = {
+    "ERROR: AddressSanitizer",
+    "ERROR: LeakSanitizer",
+    "WARNING: ThreadSanitizer",
+    "runtime error:",
+    "double free or corruption",
+    "free(): ",
+    "malloc(): ",
+    "corrupted size vs. prev_size",
+    "munmap_chunk(): ",
+    "stack smashing detected",
+    "Segmentation fault",
+    "Bus error",
+    "Aborted",
+    "Assertion `",
+};
+
+/* The line of the output that has a complaint; false: none has */
+static bool find_complaint(const struct sweep_output *o, char *why, size_t size)
+{
+	for (size_t i = 0; i < sizeof(complaints) / sizeof(complaints[0]); i++) {
+		const char *at = strstr(o->end, complaints[i]), *from = at;
+
+		if (!at)
+			continue;
+		while (from > o->end && from[-1] != '\n')
+			from--;
+		snprintf(why, size, "%.*s", (int)strcspn(from, "\n"), from);
+		return true;
+	}
+	return false;
+}
+
+static bool by_shell(int code, int sig)
+{
+	return code == 128 + sig;
+}
+
+static bool crashed(struct trial *t, const struct sweep_outcome *o)
+{
+	static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL,
+				    SIGFPE,  SIGSYS, SIGTRAP};
+
+	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
+		if (o->signal != fatal[i] && !by_shell(o->code, fatal[i]))
+			continue;
+		snprintf(t->why, sizeof(t->why), "signal %d (%s)", fatal[i],
+			 strsignal(fatal[i]));
+		return true;
+	}
+	return find_complaint(&o->err, t->why, sizeof(t->why)) ||
+	       find_complaint(&o->out, t->why, sizeof(t->why));
+}
+
+static bool hung(struct trial *t, const struct sweep_outcome *o)
+{
+	static const char *const how[] = {[SWEEP_IDLE] = "hangs, doing nothing",
+					  [SWEEP_SPINS] =
+					      "spins, and the HCA does nothing",
+					  [SWEEP_ENDLESS] = "goes on without an end"};
+
+	if (o->hang == SWEEP_ENDED)
+		return false;
+	snprintf(t->why, sizeof(t->why), "%s: %s", how[o->hang],
+		 o->waits[0] ? o->waits : "no process waits for the HCA");
+	return true;
+}
+
+/* Does a function fail that destroys something? Then that is left. */
+static bool cannot_destroy(const char *rule)
+{
+	return strstr(rule, "call=ibv_de") || strstr(rule, "call=ibv_close") ||
+	       strstr(rule, "call=rdma_destroy");
+}
+
+/* More is left than without the injection, by a program that says it did well, or cleaned up */
+static bool leaked(struct trial *t, const struct sweep_outcome *o,
+		   const struct sweep_outcome *base)
+{
+	uint64_t more = o->left > base->left ? o->left - base->left : 0;
+	uint64_t forgotten =
+	    o->abandoned > base->abandoned ? o->abandoned - base->abandoned : 0;
+
+	if (t->class == SWEEP_END || cannot_destroy(t->rule) ||
+	    (!forgotten && (!more || o->code != base->code)))
+		return false;
+	snprintf(t->why, sizeof(t->why),
+		 "%lu objects of the HCA are left that untouched runs destroy%s",
+		 (unsigned long)(forgotten ? forgotten : more),
+		 forgotten ? ", and the device was closed" : "");
+	return true;
+}
+
+static enum sweep_verdict by_code(struct trial *t, const struct sweep_outcome *o,
+				  const struct sweep_outcome *base)
+{
+	if (o->code == base->code && o->signal == base->signal)
+		return SWEEP_PASSED;
+	if (o->signal)
+		snprintf(t->why, sizeof(t->why), "signal %d (%s)", o->signal,
+			 strsignal(o->signal));
+	else
+		snprintf(t->why, sizeof(t->why), "exit code %d", o->code);
+	switch (t->class) {
+	case SWEEP_RECOVER:
+		strcat(t->why, ", though the HCA repairs this");
+		return SWEEP_NOT_RECOVERED;
+	case SWEEP_HINT:
+		strcat(t->why, ", though only advice was not taken");
+		return SWEEP_NOT_RECOVERED;
+	case SWEEP_REFUSE:
+	case SWEEP_END:
+		break;
+	}
+	return SWEEP_REFUSED;
+}
+
+enum sweep_verdict sweep_judge(struct trial *t, const struct sweep_outcome *o,
+			       const struct baseline *base, bool compare)
+{
+	enum sweep_verdict v;
+
+	t->ns = o->ns;
+	t->after = o->after;
+	t->why[0] = '\0';
+	if (!o->hits)
+		return SWEEP_MISSED;
+	if (crashed(t, o))
+		return SWEEP_CRASHED;
+	if (hung(t, o))
+		return SWEEP_HUNG;
+	if (leaked(t, o, &base->run))
+		return SWEEP_LEAKED;
+	if (o->findings > base->run.findings) {
+		snprintf(t->why, sizeof(t->why), "--check finds %u, in untouched runs %u",
+			 o->findings, base->run.findings);
+		return SWEEP_MISUSED;
+	}
+	v = by_code(t, o, &base->run);
+	if (v == SWEEP_PASSED && compare && base->same &&
+	    (o->out.hash != base->run.out.hash || o->out.len != base->run.out.len)) {
+		snprintf(t->why, sizeof(t->why),
+			 "it says that it did well, and its output differs");
+		return SWEEP_WRONG;
+	}
+	return v;
+}
