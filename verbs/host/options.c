@@ -518,7 +518,7 @@ static int take_size(const char *v, uint64_t *out, char *err, size_t errlen)
 
 static int parse_trace_size(struct options *o, const char *v, char *err, size_t errlen)
 {
-	uint64_t n;
+	uint64_t n = 0;
 	int ret = take_size(v, &n, err, errlen);
 
 	if (ret)
@@ -676,7 +676,9 @@ static int parse_inject(struct options *o, const char *v, char *err, size_t errl
 		return bad(err, errlen, "all rules have more than %zu bytes",
 			   sizeof(o->inject) - 1);
 	/* a newline, since a comment ends with its line */
-	snprintf(o->inject + has, sizeof(o->inject) - has, "%s%s", has ? "\n" : "", v);
+	if (has)
+		o->inject[has++] = '\n';
+	memcpy(o->inject + has, v, strlen(v) + 1);
 	return 0;
 }
 
