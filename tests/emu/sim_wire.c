@@ -34,7 +34,7 @@ struct sent {
  * @next:	PSN that comes next, when @open
  * @msg:	inside a message
  * @msgs:	messages that were sent to their end
- * @rnr_at, @rnr_until: an RNR NAK came, and forbids to send up to then
+ * @rnr_at, @rnr_until: an RNR NAK for @rnr_psn came, and forbids to send up to then
  * @arrived:	PSN behind the last request that arrived in order
  * @acked:	responder: highest PSN acknowledged, plus one
  */
@@ -43,6 +43,7 @@ struct sim_wire {
 	uint32_t life;
 	uint32_t next, msgs;
 	uint64_t rnr_at, rnr_until;
+	uint32_t rnr_psn;
 	uint32_t arrived, acked;
 	uint32_t resid;		       /* of the WRITE in progress */
 	uint32_t reads[READS], nreads; /* last PSNs of READs and atomics under way */
@@ -226,15 +227,30 @@ static void check_msn(struct sim_qp *q, struct sim_wire *wi, const struct roce_h
 			 q->id, h->psn, h->msn, (uint32_t)s->hash);
 }
 
+static bool is_answered_with_data(const struct roce_hdr *h)
+{
+	uint8_t op = h->opcode & 0x1f;
+
+	return op == ROCE_READ_REQ || op == ROCE_CMP_SWAP || op == ROCE_FETCH_ADD;
+}
+
 /*
  * 9.7.5.2.8: the wait after an RNR NAK is that of its timer. Told exactly only where
  * nothing is lost or doubled, and the transmit path has room.
  */
-static void check_rnr(struct sim_qp *q, struct sim_wire *wi)
+static void check_rnr(struct sim_qp *q, struct sim_wire *wi, const struct roce_hdr *h)
 {
 	struct sim_world *w = q->host->w;
 	uint64_t slack = w->net.tx_full ? 200 * US : 2 * US;
 
+	/*
+	 * Data that came before the NAK may have had no place, as its page was missing. It is
+	 * asked for again when the page is there.
+	 */
+	if (roce_psn_cmp(h->psn, wi->rnr_psn) < 0 && is_answered_with_data(h)) {
+		wi->rnr_at = 0;
+		return;
+	}
 	/* its own memory may not be there then */
 	if (w->mem.slow || w->kind == SIM_STALL)
 		slack = UINT64_MAX - wi->rnr_until;
@@ -268,7 +284,7 @@ static void request(struct sim_qp *q, const struct roce_hdr *h, uint32_t flags,
 		sim_fail(q->host->w, "q%u sent a solicited %s", q->id,
 			 sim_op_name(h->opcode));
 	if (wi->rnr_at)
-		check_rnr(q, wi);
+		check_rnr(q, wi, h);
 	if (q->resting)
 		sim_fail(q->host->w, "q%u sent psn %06x after SQ_DRAINED", q->id, h->psn);
 	q->host->w->resent += h->psn != wi->next;
@@ -371,6 +387,7 @@ void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
 		    (hdr.syndrome & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR &&
 		    !(wi->rnr_at && w->now < wi->rnr_until)) {
 			wi->rnr_at = w->now;
+			wi->rnr_psn = hdr.psn;
 			wi->rnr_until = w->now + sim_rnr_ns(hdr.syndrome & 0x1f);
 		}
 		answered(wi, &hdr, flags);
