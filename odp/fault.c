@@ -580,6 +580,12 @@ static bool span_covers(const struct pending *p, struct pt_span miss)
 	return p->first <= miss.first && p->first + p->n >= miss.first + miss.n;
 }
 
+/* Does a span have all pages of the access? */
+static bool has_all(const struct service *s, struct pt_span span)
+{
+	return span.first <= s->page && span.first + span.n >= s->page + s->n;
+}
+
 static bool deferring(const struct service *s)
 {
 	return s->model != ODP_FAULT_SYNC || s->latency;
@@ -631,11 +637,13 @@ static int ask_fault(struct service *s)
 /*
  * Have all pages of the access in the table: 0, -EAGAIN or -EFAULT. The pages of a fault
  * that was waited for are the access's even where the bound on pages has no room for them
- * all: each wait ends in progress.
+ * all: each wait ends in progress. A page that was there may be gone when the fault for the
+ * others is over; then all are asked for at once.
  */
 static int serve(struct service *s)
 {
 	struct odp_mr *mr = s->mr;
+	bool in_parts = false;
 
 	/* each turn resolves one pending fault */
 	for (unsigned int i = 0; i < MAX_ATTEMPTS; i++) {
@@ -652,6 +660,8 @@ static int serve(struct service *s)
 			dom_unlock(mr->dom);
 			return 0;
 		}
+		if (in_parts)
+			miss = (struct pt_span){s->page, s->n};
 		p = pending_find(mr, miss.first, s->write);
 		if (!p && inject_on(INJECT_FAULT) && !s->asked) {
 			dom_unlock(mr->dom);
@@ -674,11 +684,10 @@ static int serve(struct service *s)
 			pending_drop(mr, p);
 		}
 		dom_unlock(mr->dom);
-		if (!p)
-			return serve_sync(s, miss);
-		ret = serve_due(s, miss, &due);
-		if (ret || span_covers(&due, miss))
+		ret = p ? serve_due(s, miss, &due) : serve_sync(s, miss);
+		if (ret || has_all(s, p ? (struct pt_span){due.first, due.n} : miss))
 			return ret;
+		in_parts = !p || span_covers(&due, miss);
 	}
 	return -EFAULT;
 }
