@@ -211,6 +211,57 @@ START_TEST(pinned_and_mixed_flags)
 }
 END_TEST
 
+/* As programs for OFED make their queue pairs */
+START_TEST(queue_pairs_are_made_and_changed)
+{
+	struct ibv_exp_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					    .cap = {16, 16, 2, 2, 64},
+					    .comp_mask = IBV_EXP_QP_INIT_ATTR_PD |
+							 IBV_EXP_QP_INIT_ATTR_INL_RECV,
+					    .max_inl_recv = 64};
+	struct ibv_exp_qp_attr attr = {
+	    .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = LAB_ACCESS};
+	const uint64_t mask = IBV_EXP_QP_STATE | IBV_EXP_QP_PKEY_INDEX | IBV_EXP_QP_PORT |
+			      IBV_EXP_QP_ACCESS_FLAGS;
+	char *p = lab_map(1);
+	struct ibv_mr *mr;
+
+	lab_open(&l);
+	ck_assert_int_eq(ibv_destroy_qp(l.left), 0);
+	init.send_cq = init.recv_cq = l.cq;
+	ck_assert_ptr_null(ibv_exp_create_qp(NULL, &init));
+	init.comp_mask &= ~(uint32_t)IBV_EXP_QP_INIT_ATTR_PD;
+	ck_assert_ptr_null(ibv_exp_create_qp(l.ctx, &init));
+	ck_assert_int_eq(errno, EINVAL);
+	init.comp_mask = IBV_EXP_QP_INIT_ATTR_PD | 1u << 5;
+	init.pd = l.pd;
+	ck_assert_ptr_null(ibv_exp_create_qp(l.ctx, &init));
+	ck_assert_int_eq(errno, EOPNOTSUPP);
+	init.comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_INL_RECV |
+			 IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS;
+	l.left = ibv_exp_create_qp(l.ctx, &init);
+	ck_assert(l.left);
+	ck_assert_uint_eq(init.max_inl_recv, 0);
+	ck_assert_uint_ge(init.cap.max_send_wr, 16);
+
+	ck_assert_int_eq(ibv_exp_modify_qp(l.left, &attr, mask | 1ull << 54), EINVAL);
+	ck_assert_int_eq(ibv_exp_modify_qp(l.left, (void *)8, mask), EINVAL);
+	attr.comp_mask = 1;
+	ck_assert_int_eq(ibv_exp_modify_qp(l.left, &attr, mask), EINVAL);
+	attr.comp_mask = 0;
+	ck_assert_int_eq(ibv_exp_modify_qp(l.left, &attr, IBV_EXP_QP_STATE), EINVAL);
+	ck_assert_int_eq(ibv_exp_modify_qp(l.left, &attr, mask), 0);
+	ck_assert_int_eq(l.left->state, IBV_QPS_INIT);
+	lab_connect(&l);
+	mr = reg(p, LAB_PAGE,
+		 IBV_EXP_ACCESS_LOCAL_WRITE | IBV_EXP_ACCESS_REMOTE_WRITE |
+		     IBV_EXP_ACCESS_ON_DEMAND);
+	ck_assert_int_eq(lab_write(&l, mr, p, mr, p + 100, 8), IBV_WC_SUCCESS);
+	ibv_dereg_mr(mr);
+	lab_close(&l);
+}
+END_TEST
+
 START_TEST(wrong_prefetches_are_refused)
 {
 	struct ibv_exp_prefetch_attr attr = {0};
@@ -319,6 +370,7 @@ int main(void)
 	tcase_add_test(tc, an_explicit_mr_is_prefetched);
 	tcase_add_test(tc, an_implicit_mr_is_prefetched);
 	tcase_add_test(tc, pinned_and_mixed_flags);
+	tcase_add_test(tc, queue_pairs_are_made_and_changed);
 	tcase_add_test(tc, wrong_prefetches_are_refused);
 	tcase_add_test(tc, wrong_registrations_are_refused);
 	tcase_add_test(tc, a_foreign_device_is_refused);

@@ -34,7 +34,10 @@ enum ibv_exp_start_values {
 
 /* --- queue pairs ------------------------------------------------------------------ */
 
-/* The attributes of ibv_modify_qp(3) under the names that experimental verbs have for them */
+/*
+ * The attributes of ibv_modify_qp(3) under the names that experimental verbs have for them, for
+ * either call
+ */
 enum ibv_exp_qp_attr_mask {
 	IBV_EXP_QP_STATE = IBV_QP_STATE,
 	IBV_EXP_QP_CUR_STATE = IBV_QP_CUR_STATE,
@@ -58,6 +61,87 @@ enum ibv_exp_qp_attr_mask {
 	IBV_EXP_QP_CAP = IBV_QP_CAP,
 	IBV_EXP_QP_DEST_QPN = IBV_QP_DEST_QPN,
 };
+
+/*
+ * struct ibv_exp_qp_attr - up to @alt_timeout the members of struct ibv_qp_attr
+ * @dct_key, @flow_entropy, @rate_limit: of hardware that is not emulated
+ * @comp_mask:	0
+ */
+struct ibv_exp_qp_attr {
+	enum ibv_qp_state qp_state;
+	enum ibv_qp_state cur_qp_state;
+	enum ibv_mtu path_mtu;
+	enum ibv_mig_state path_mig_state;
+	uint32_t qkey;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qp_num;
+	int qp_access_flags;
+	struct ibv_qp_cap cap;
+	struct ibv_ah_attr ah_attr;
+	struct ibv_ah_attr alt_ah_attr;
+	uint16_t pkey_index;
+	uint16_t alt_pkey_index;
+	uint8_t en_sqd_async_notify;
+	uint8_t sq_draining;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t port_num;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t alt_port_num;
+	uint8_t alt_timeout;
+	uint64_t dct_key;
+	uint32_t comp_mask;
+	uint32_t flow_entropy;
+	uint32_t rate_limit;
+};
+
+/*
+ * ibv_exp_modify_qp - as ibv_modify_qp(3). 0, or: ENOSYS not a device of urxe; EINVAL attributes
+ * that only OFED has, comp_mask not 0; and what ibv_modify_qp(3) has.
+ */
+int ibv_exp_modify_qp(struct ibv_qp *qp, struct ibv_exp_qp_attr *attr,
+		      uint64_t exp_attr_mask);
+
+/* ibv_exp_qp_init_attr.comp_mask: members that are set */
+enum ibv_exp_qp_init_attr_comp_mask {
+	IBV_EXP_QP_INIT_ATTR_PD = 1 << 0,
+	IBV_EXP_QP_INIT_ATTR_XRCD = 1 << 1,
+	IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS = 1 << 2,
+	IBV_EXP_QP_INIT_ATTR_INL_RECV = 1 << 3,
+};
+
+/*
+ * struct ibv_exp_qp_init_attr - up to @sq_sig_all the members of struct ibv_qp_init_attr
+ * @comp_mask:	enum ibv_exp_qp_init_attr_comp_mask; @pd must be among them
+ * @xrcd:	not here: use ibv_create_qp_ex(3)
+ * @exp_create_flags: 0
+ * @max_inl_recv: on return 0, the device does not scatter to completions
+ */
+struct ibv_exp_qp_init_attr {
+	void *qp_context;
+	struct ibv_cq *send_cq;
+	struct ibv_cq *recv_cq;
+	struct ibv_srq *srq;
+	struct ibv_qp_cap cap;
+	enum ibv_qp_type qp_type;
+	int sq_sig_all;
+	uint32_t comp_mask;
+	struct ibv_pd *pd;
+	struct ibv_xrcd *xrcd;
+	uint32_t exp_create_flags;
+	uint32_t max_inl_recv;
+};
+
+/*
+ * ibv_exp_create_qp - as ibv_create_qp(3), on the PD that @attr names. The QP, or NULL with errno:
+ * ENOSYS not a device of urxe; EINVAL no PD; EOPNOTSUPP what only OFED has.
+ */
+struct ibv_qp *ibv_exp_create_qp(struct ibv_context *context,
+				 struct ibv_exp_qp_init_attr *attr);
 
 /* --- registration ----------------------------------------------------------------- */
 
