@@ -15,10 +15,10 @@ aarch64_apt() {
 		-o APT::Sandbox::User="$(id -un)" --no-install-recommends "$@" </dev/null
 }
 
-# aarch64_root DIR - fill DIR/root, once
+# aarch64_root DIR - fill DIR/root, once, and again when other libraries are needed
 aarch64_root() {
 	local dir=$1 deb
-	[ ! -e "$dir/root.done" ] || return 0
+	[ "$(cat "$dir/root.done" 2>/dev/null)" != "$AARCH64_LIBRARIES" ] || return 0
 	rm -rf "$dir/root"
 	mkdir -p "$dir/root"
 	aarch64_apt "$dir" update >"$dir/apt.log" 2>&1 || true # the next line knows whether it matters
@@ -27,7 +27,7 @@ aarch64_root() {
 	for deb in "$dir"/cache/archives/*.deb; do
 		dpkg-deb -x "$deb" "$dir/root" >>"$dir/apt.log" 2>&1 || return 1
 	done
-	touch "$dir/root.done"
+	printf '%s\n' "$AARCH64_LIBRARIES" >"$dir/root.done"
 }
 
 # aarch64_cross_file ROOT - for meson

@@ -29,7 +29,7 @@ INTEROP_PACKAGES="qemu-system-x86 busybox-static cpio kmod iproute2"
 # beside the build, not installed
 AARCH64_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 AARCH64_LIBRARIES="libc6-dev check libibverbs-dev librdmacm-dev libisal-dev liburing-dev libjson-c-dev
-	uthash-dev"
+	libevent-dev uthash-dev zlib1g-dev"
 
 # missing_packages PACKAGE... - those that are not installed
 missing_packages() {
