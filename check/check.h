@@ -136,6 +136,7 @@ struct check_queue {
 struct check_object {
 	enum trace_object_kind kind;
 	uint32_t id, pd;
+	uint16_t device;
 	bool gone, told, queued;
 	const struct check_stack *made, *ended;
 	struct check_object *next;
@@ -187,13 +188,17 @@ struct check_object {
 	};
 };
 
+/* The numbers of objects are those of this device from here on; with the lock */
+void check_device(uint16_t of);
 struct check_object *check_find(enum trace_object_kind kind, uint32_t id);
 struct check_object *check_cq(struct ibv_cq *cq);
 struct check_object *check_srq(struct ibv_srq *srq);
 /* A record; with the lock */
-void check_record(uint64_t now, enum trace_kind kind, const uint64_t *payload);
+void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
+		  const uint64_t *payload);
 /* What of the whole is left, when it ends; with the lock */
 void check_leaks_at_exit(void);
+/* Of the device */
 void check_leaks_at_close(const struct check_stack *here);
 /* The program has changed this memory */
 void check_memory_changed(enum checker_change what, uint64_t addr, uint64_t len);

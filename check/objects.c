@@ -2,10 +2,8 @@
  * objects.c - the program's objects, as the records of the HCA tell of them, and what is wrong
  * with them.
  *
- * Objects that were destroyed are kept as long as somebody may ask for them: a key that is used
- * after its region is gone is explained by that. Numbers are those of one device; of a
- * program that opens several devices at a time, only the objects of all together have
- * different keys and QPNs.
+ * Objects that were destroyed are kept for a while: a key that is used after its region is gone is
+ * explained by that. Numbers are those of a device; whose is said before (check_device()).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@
 #define MANY	   8 /* registrations of the same memory */
 #define ASKED	   256
 #define GONE	   4096 /* objects of many that are remembered when they are gone */
+#define DEVICES	   16
 #define PAGES	   1024
 #define FAULTS	   4  /* of a page: it will not be the last */
 #define RD_ATOMICS 16 /* at a time: most adapters */
@@ -48,17 +47,26 @@ struct by_app {
 /* Answers that were given before, by the program's pointer */
 static struct by_app asked[ASKED];
 
-static struct check_object **place(enum trace_object_kind kind, uint32_t id)
+/* Whose numbers are meant */
+static uint16_t device;
+
+void check_device(uint16_t of)
 {
-	return &bucket[splitmix_mix((uint64_t)kind << 32 | id) % BUCKETS];
+	device = of;
+}
+
+static struct check_object **place(uint16_t of, enum trace_object_kind kind, uint32_t id)
+{
+	return &bucket[splitmix_mix((uint64_t)of << 48 | (uint64_t)kind << 32 | id) %
+		       BUCKETS];
 }
 
 /* The newest that had the number; it may be gone */
 static struct check_object *find_any(enum trace_object_kind kind, uint32_t id)
 {
-	struct check_object *o = *place(kind, id);
+	struct check_object *o = *place(device, kind, id);
 
-	while (o && (o->kind != kind || o->id != id))
+	while (o && (o->kind != kind || o->id != id || o->device != device))
 		o = o->next;
 	return o;
 }
@@ -106,7 +114,7 @@ bool check_each_xrc_srq(bool (*fn)(struct check_object *srq, void *arg), void *a
 
 static struct check_object *make(enum trace_object_kind kind, uint32_t id, uint32_t pd)
 {
-	struct check_object **b = place(kind, id), *o = find_any(kind, id);
+	struct check_object **b = place(device, kind, id), *o = find_any(kind, id);
 
 	if (!o) {
 		o = calloc(1, sizeof(*o));
@@ -116,6 +124,7 @@ static struct check_object *make(enum trace_object_kind kind, uint32_t id, uint3
 		*b = o;
 	}
 	*o = (struct check_object){.kind = kind,
+				   .device = device,
 				   .id = id,
 				   .pd = pd,
 				   .queued = o->queued,
@@ -134,7 +143,7 @@ void check_forget_objects(void)
 
 static void forget(struct check_object *o)
 {
-	struct check_object **p = place(o->kind, o->id);
+	struct check_object **p = place(o->device, o->kind, o->id);
 
 	while (*p != o)
 		p = &(*p)->next;
@@ -495,6 +504,8 @@ static bool holds(struct check_object *o, void *arg)
 	struct holder *h = arg;
 	bool yes = false;
 
+	if (o->device != h->o->device)
+		return false;
 	if (h->o->kind == TRACE_OBJ_PD)
 		yes = o->pd == h->o->id && o->kind != TRACE_OBJ_PD &&
 		      o->kind != TRACE_OBJ_CQ;
@@ -718,9 +729,21 @@ static void state_changed(uint32_t qpn, uint8_t to)
 		qp->qp.state = (enum ibv_qp_state)to;
 }
 
+/* Page tables know no device; keys of regions seldom meet. */
+static struct check_object *region_anywhere(uint32_t key)
+{
+	struct check_object *mr = NULL;
+
+	for (uint16_t i = 0; i < DEVICES && !mr; i++) {
+		check_device(i);
+		mr = check_find(TRACE_OBJ_MR, key);
+	}
+	return mr;
+}
+
 static void prefetched(const struct trace_rec_prefetch *r)
 {
-	struct check_object *mr = check_find(TRACE_OBJ_MR, r->mr);
+	struct check_object *mr = region_anywhere(r->mr);
 
 	if (!mr)
 		return;
@@ -736,7 +759,7 @@ static void prefetched(const struct trace_rec_prefetch *r)
 /* Pages are told apart as long as not too many others fault in between. */
 static void faulted(const struct trace_rec_fault *r)
 {
-	struct check_object *mr = check_find(TRACE_OBJ_MR, r->mr);
+	struct check_object *mr = region_anywhere(r->mr);
 	struct page *p =
 	    &pages[splitmix_mix(r->addr >> 12 ^ (uint64_t)r->mr << 52) % PAGES];
 	char name[64];
@@ -754,10 +777,12 @@ static void faulted(const struct trace_rec_fault *r)
 		     r->remote ? ", for a peer" : "");
 }
 
-void check_record(uint64_t now, enum trace_kind kind, const uint64_t *payload)
+void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
+		  const uint64_t *payload)
 {
 	const void *p = payload;
 
+	check_device(of);
 	switch ((unsigned int)kind) {
 	case TRACE_KIND_reg_mr:
 		if (!((const struct trace_rec_reg_mr *)p)->result)
@@ -811,6 +836,7 @@ void check_record(uint64_t now, enum trace_kind kind, const uint64_t *payload)
 struct leaks {
 	enum check_id id;
 	struct check_with here;
+	uint16_t device;
 };
 
 static bool leaked(struct check_object *o, void *arg)
@@ -819,7 +845,8 @@ static bool leaked(struct check_object *o, void *arg)
 	const struct check_with with[] = {{"made", o->made}, l->here};
 	char name[64];
 
-	if (o->told || o->kind == TRACE_OBJ_DEVICE)
+	if (o->told || o->kind == TRACE_OBJ_DEVICE ||
+	    (l->id == CHECK_LEAK_AT_CLOSE && o->device != l->device))
 		return false;
 	o->told = true;
 	check_report(l->id, with, l->here.stack ? 2 : 1, "%s",
@@ -842,7 +869,7 @@ void check_leaks_at_exit(void)
 
 void check_leaks_at_close(const struct check_stack *here)
 {
-	struct leaks l = {CHECK_LEAK_AT_CLOSE, {"closed", here}};
+	struct leaks l = {CHECK_LEAK_AT_CLOSE, {"closed", here}, device};
 
 	each_object(leaked, &l);
 }

@@ -77,13 +77,14 @@ void urxe_check_ignore(const void *addr, size_t len)
 
 /* --- begin and end ---------------------------------------------------------------- */
 
-static void record(uint64_t now, enum trace_kind kind, const uint64_t *payload)
+static void record(uint16_t device, uint64_t now, enum trace_kind kind,
+		   const uint64_t *payload)
 {
 	int err = errno;
 
 	if (!check_lock())
 		return;
-	check_record(now, kind, payload);
+	check_record(device, now, kind, payload);
 	check_unlock();
 	errno = err;
 }

@@ -20,6 +20,7 @@
 /* struct wrapped - a context, and the operations that it had */
 struct wrapped {
 	struct ibv_context *context;
+	uint16_t device;
 	struct ibv_context_ops ops;
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context,
 				       struct ibv_qp_init_attr_ex *attr);
@@ -54,6 +55,18 @@ static struct wrapped *of(const struct ibv_context *context)
 	return &wrapped[i];
 }
 
+/* The lock; numbers are those of the context's device */
+static bool lock_for(const struct ibv_context *context)
+{
+	const struct wrapped *w = of_any(context);
+
+	if (!check_lock())
+		return false;
+	if (w)
+		check_device(w->device);
+	return true;
+}
+
 /* The next definition of a function of libibverbs */
 static void *verb(const char *name)
 {
@@ -85,7 +98,7 @@ static unsigned int send_all(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 	struct check_object *o;
 	unsigned int n = 0;
 
-	if (!check_lock())
+	if (!lock_for(qp->context))
 		return 0;
 	o = check_find(TRACE_OBJ_QP, qp->qp_num);
 	for (; o && !o->qp.opaque && wr; wr = wr->next, n++)
@@ -104,12 +117,12 @@ static unsigned int recv_all(struct check_object *o, const struct ibv_recv_wr *w
 }
 
 /* The last @n were not posted. */
-static void take_back(enum trace_object_kind kind, uint32_t id, bool receive,
-		      unsigned int n)
+static void take_back(const struct ibv_context *context, enum trace_object_kind kind,
+		      uint32_t id, bool receive, unsigned int n)
 {
 	struct check_object *o;
 
-	if (!n || !check_lock())
+	if (!n || !lock_for(context))
 		return;
 	o = check_find(kind, id);
 	if (o)
@@ -125,7 +138,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	if (ret && n) {
 		for (; wr && wr != *bad; wr = wr->next)
 			n--;
-		take_back(TRACE_OBJ_QP, qp->qp_num, false, n);
+		take_back(qp->context, TRACE_OBJ_QP, qp->qp_num, false, n);
 	}
 	return ret;
 }
@@ -135,7 +148,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	unsigned int n = 0;
 	int ret;
 
-	if (check_lock()) {
+	if (lock_for(qp->context)) {
 		n = recv_all(check_find(TRACE_OBJ_QP, qp->qp_num), wr);
 		check_unlock();
 	}
@@ -143,7 +156,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	if (ret && n) {
 		for (; wr && wr != *bad; wr = wr->next)
 			n--;
-		take_back(TRACE_OBJ_QP, qp->qp_num, true, n);
+		take_back(qp->context, TRACE_OBJ_QP, qp->qp_num, true, n);
 	}
 	return ret;
 }
@@ -153,14 +166,14 @@ static struct check_object *shared_queue(struct ibv_srq *srq)
 	struct check_object *o;
 	uint32_t num;
 
-	if (!check_lock())
+	if (!lock_for(srq->context))
 		return NULL;
 	o = check_srq(srq);
 	check_unlock();
 	if (o)
 		return o;
 	num = urxe_checker_srq(srq);
-	if (!check_lock())
+	if (!lock_for(srq->context))
 		return NULL;
 	o = check_find(TRACE_OBJ_SRQ, num);
 	if (o)
@@ -197,7 +210,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	if (ret && n) {
 		for (; wr && wr != *bad; wr = wr->next)
 			n--;
-		take_back(TRACE_OBJ_SRQ, o->id, true, n);
+		take_back(srq->context, TRACE_OBJ_SRQ, o->id, true, n);
 	}
 	return ret;
 }
@@ -210,14 +223,14 @@ static struct check_object *completion_queue(struct ibv_cq *cq)
 	struct check_object *o;
 	uint32_t num;
 
-	if (!check_lock())
+	if (!lock_for(cq->context))
 		return NULL;
 	o = check_cq(cq);
 	check_unlock();
 	if (o)
 		return o;
 	num = urxe_checker_cq(cq);
-	if (!check_lock())
+	if (!lock_for(cq->context))
 		return NULL;
 	o = check_find(TRACE_OBJ_CQ, num);
 	if (o)
@@ -230,7 +243,7 @@ static void polled(struct ibv_cq *cq, const struct ibv_wc *wc, int n)
 {
 	struct check_object *o = completion_queue(cq);
 
-	if (!check_lock())
+	if (!lock_for(cq->context))
 		return;
 	if (o)
 		o->cq.armed = NULL;
@@ -404,7 +417,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context,
 	look_at_caps(&attr->cap);
 	qp = of(context)->create_qp_ex(context, attr);
 	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-	    attr->send_ops_flags & ~(uint64_t)XRC_LISTED_OPS && check_lock()) {
+	    attr->send_ops_flags & ~(uint64_t)XRC_LISTED_OPS && lock_for(context)) {
 		o = check_find(TRACE_OBJ_QP, qp->qp_num);
 		if (o)
 			o->qp.opaque = true;
@@ -469,13 +482,13 @@ bool check_fork_is_safe(void)
 	return status && status() == IBV_FORK_ENABLED;
 }
 
-/* How many contexts are open */
-static unsigned int n_open(void)
+/* How many contexts of the device are open */
+static unsigned int n_open(uint16_t device)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < CONTEXTS; i++)
-		n += wrapped[i].context != NULL;
+		n += wrapped[i].context && wrapped[i].device == device;
 	return n;
 }
 
@@ -484,10 +497,10 @@ INTERPOSE int ibv_close_device(struct ibv_context *context)
 	struct wrapped *w = NULL;
 	int ret;
 
-	if (check_lock()) {
+	if (lock_for(context)) {
 		w = of_any(context);
 		/* whose an object is, is known only of a single context */
-		if (w && n_open() == 1)
+		if (w && n_open(w->device) == 1)
 			check_leaks_at_close(check_stack());
 		if (w)
 			w->context = NULL;
@@ -499,11 +512,11 @@ INTERPOSE int ibv_close_device(struct ibv_context *context)
 	return ret;
 }
 
-static void wrap(struct wrapped *w, struct ibv_context *context)
+static void wrap(struct wrapped *w, struct ibv_context *context, uint16_t device)
 {
 	struct verbs_context *v = verbs_get_ctx(context);
 
-	*w = (struct wrapped){.context = context, .ops = context->ops};
+	*w = (struct wrapped){.context = context, .device = device, .ops = context->ops};
 	context->ops.post_send = post_send;
 	context->ops.post_recv = post_recv;
 	context->ops.post_srq_recv = post_srq_recv;
@@ -527,11 +540,13 @@ static void wrap(struct wrapped *w, struct ibv_context *context)
 
 void check_context(struct ibv_context *context)
 {
+	uint16_t device = urxe_checker_device(context);
+
 	if (!check_lock())
 		return;
 	for (unsigned int i = 0; i < CONTEXTS; i++)
 		if (!wrapped[i].context) {
-			wrap(&wrapped[i], context);
+			wrap(&wrapped[i], context, device);
 			break;
 		}
 	check_unlock();

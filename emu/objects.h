@@ -386,7 +386,7 @@ void emu_mcast_each(struct emu_hca *hca, const struct net_ip *group,
 
 /* A record of what happens, see trace/recorder.h */
 #define EMU_TRACE(hca, name, ...)                                                        \
-	TRACE((hca)->cfg.recorder, (hca)->now, name, __VA_ARGS__)
+	TRACE_OF((hca)->cfg.recorder, (hca)->cfg.device, (hca)->now, name, __VA_ARGS__)
 
 /* An event of an object, which @cookie stands for; of the port: NULL */
 static inline void emu_event(struct emu_hca *hca, enum ibv_event_type type,

@@ -351,8 +351,8 @@ void recorder_tell(struct recorder *r, uint64_t kinds, recorder_sink *sink)
 	r->kinds = r->in->ring_kinds | kinds;
 }
 
-static void put_in_ring(struct recorder *r, uint64_t now, enum trace_kind kind,
-			const uint64_t *payload)
+static void put_in_ring(struct recorder *r, uint16_t device, uint64_t now,
+			enum trace_kind kind, const uint64_t *payload)
 {
 	uint64_t n = atomic_fetch_add_explicit(&r->hdr->next, 1, memory_order_relaxed);
 	/* acquire: the ring is there before its place is known */
@@ -369,22 +369,24 @@ static void put_in_ring(struct recorder *r, uint64_t now, enum trace_kind kind,
 	}
 	/* release: no word of the record before the odd sequence */
 	atomic_store_explicit(&s->time, now, memory_order_release);
-	atomic_store_explicit(&s->what, (uint64_t)thread_id() << 32 | (uint64_t)kind,
+	atomic_store_explicit(&s->what,
+			      (uint64_t)thread_id() << 32 | (uint64_t)device << 16 |
+				  (uint64_t)kind,
 			      memory_order_release);
 	for (size_t i = 0; i < TRACE_PAYLOAD / 8; i++)
 		atomic_store_explicit(&s->payload[i], payload[i], memory_order_release);
 	atomic_store_explicit(&s->seq, 2 * n + 2, memory_order_release);
 }
 
-void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
-		  const uint64_t *payload)
+void recorder_put_of(struct recorder *r, uint16_t device, uint64_t now,
+		     enum trace_kind kind, const uint64_t *payload)
 {
 	const struct recorder_inside *in = r->in;
 
 	if (in->sink && in->sink_kinds >> kind & 1)
-		in->sink(now, kind, payload);
+		in->sink(device, now, kind, payload);
 	if (!in->sink || in->ring_kinds >> kind & 1)
-		put_in_ring(r, now, kind, payload);
+		put_in_ring(r, device, now, kind, payload);
 }
 
 /* --- all kinds, for a while ------------------------------------------------------- */

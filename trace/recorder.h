@@ -107,7 +107,8 @@ void recorder_forked(struct recorder *r);
  * recorder_tell - from now on @sink hears of the kinds that have a bit in @kinds, at once and in the
  * thread to which they happen. What the ring has stays as it is.
  */
-typedef void recorder_sink(uint64_t now, enum trace_kind kind, const uint64_t *payload);
+typedef void recorder_sink(uint16_t device, uint64_t now, enum trace_kind kind,
+			   const uint64_t *payload);
 void recorder_tell(struct recorder *r, uint64_t kinds, recorder_sink *sink);
 /* The file's name; NULL if it has none */
 const char *recorder_path(const struct recorder *r);
@@ -137,10 +138,17 @@ static inline bool recorder_wants(const struct recorder *r, enum trace_kind kind
 }
 
 /* @payload: TRACE_PAYLOAD bytes */
-void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
-		  const uint64_t *payload);
+void recorder_put_of(struct recorder *r, uint16_t device, uint64_t now,
+		     enum trace_kind kind, const uint64_t *payload);
+static inline void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
+				const uint64_t *payload)
+{
+	recorder_put_of(r, 0, now, kind, payload);
+}
 
-#define TRACE(where, now, name, ...)                                                     \
+#define TRACE(where, now, name, ...) TRACE_OF(where, 0, now, name, __VA_ARGS__)
+/* About the device with the index @device */
+#define TRACE_OF(where, device, now, name, ...)                                          \
 	do {                                                                             \
 		struct recorder *r_ = (where);                                           \
 		if (recorder_wants(r_, TRACE_KIND_##name)) {                             \
@@ -149,7 +157,8 @@ void recorder_put(struct recorder *r, uint64_t now, enum trace_kind kind,
 				struct trace_rec_##name fields;                          \
 			} u_ = {{0}};                                                    \
 			u_.fields = (struct trace_rec_##name){__VA_ARGS__};              \
-			recorder_put(r_, (now), TRACE_KIND_##name, u_.words);            \
+			recorder_put_of(r_, (device), (now), TRACE_KIND_##name,          \
+					u_.words);                                       \
 		}                                                                        \
 	} while (0)
 

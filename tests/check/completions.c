@@ -171,6 +171,32 @@ static void cq_too_small_srq(bool wrong)
 	pair_close(&p);
 }
 
+/* Of two devices, whose CQs and QPs have the same numbers, one has CQs of the right size. */
+static void cq_too_small_of_two_devices(bool wrong)
+{
+	struct kit small, large;
+	struct pair p;
+
+	kit_device_nth(&small, 0);
+	small.cqe = 4;
+	small.send_wr = small.recv_wr = 1;
+	kit_device_nth(&large, 1);
+	large.cqe = 200;
+	large.recv_wr = 100;
+	if (wrong)
+		large.cqe = 4;
+	kit_connect(&small);
+	kit_connect(&large);
+	p.k = large;
+	pair_memory(&p);
+	for (int i = 0; i < 80; i++)
+		NEED(!kit_recv(p.k.right, p.to_mr, p.to + i * 8, 8));
+	NEED(!write_one(&p, SIGNALED));
+	kit_good(p.k.left_cq);
+	pair_close(&p);
+	kit_close(&small);
+}
+
 /* --- errors ---------------------------------------------------------------------------- */
 
 /* The peer is gone: left's QP goes to ERR. */
@@ -463,6 +489,7 @@ const struct program completion_programs[] = {
     {"sq-overcommit", "mixed", sq_overcommit_mixed},
     {"cq-too-small", "plain", cq_too_small},
     {"cq-too-small", "srq", cq_too_small_srq},
+    {"cq-too-small", "two-devices", cq_too_small_of_two_devices},
     {"error-ignored", "plain", error_ignored},
     {"error-ignored", "receiving-thread", error_ignored_by_a_receiver},
     {"flush-unpolled", "plain", flush_unpolled},

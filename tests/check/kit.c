@@ -20,7 +20,7 @@ void check_that(bool ok, const char *what, int line)
 	exit(1);
 }
 
-void kit_device(struct kit *k)
+void kit_device_nth(struct kit *k, int nth)
 {
 	int n = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -36,9 +36,14 @@ void kit_device(struct kit *k)
 				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 			  .gid_index = 1,
 			  .type = IBV_QPT_RC};
-	NEED(k->ctx = ibv_open_device(list[0]));
+	NEED(k->ctx = ibv_open_device(list[nth < n ? nth : 0]));
 	ibv_free_device_list(list);
 	NEED(k->pd = ibv_alloc_pd(k->ctx));
+}
+
+void kit_device(struct kit *k)
+{
+	kit_device_nth(k, 0);
 }
 
 static struct ibv_qp *make_qp(struct kit *k, struct ibv_cq *cq, struct ibv_srq *srq)

@@ -40,6 +40,8 @@ struct kit {
 void check_that(bool ok, const char *what, int line);
 #define NEED(x) check_that((x), #x, __LINE__)
 
+/* The @nth device; the first one if there are not so many */
+void kit_device_nth(struct kit *k, int nth);
 /* The device, with what most programs want; then, what differs having been set, the QPs */
 void kit_device(struct kit *k);
 void kit_connect(struct kit *k);

@@ -72,7 +72,7 @@ STATE = {
     'check/stacks.c': {'bucket': LOADED, 'kept': 'stacks of the thread'},
     'check/findings.c': dict.fromkeys(('findings', 'n_findings', 'expected', 'ignored', 'n_ignored'), LOADED),
     'check/ranges.c': dict.fromkeys(('bucket', 'unused', 'all', 'in_size', 'n_uses'), LOADED),
-    'check/objects.c': dict.fromkeys(('bucket', 'asked', 'gone', 'n_gone', 'pages'), LOADED),
+    'check/objects.c': dict.fromkeys(('bucket', 'asked', 'device', 'gone', 'n_gone', 'pages'), LOADED),
     'check/requests.c': {'unused': LOADED},
     'check/memory.c': {'kept': LOADED, 'n_kept': LOADED, 'looking_up': 'of free(3), which gets no argument'},
     'check/verbs.c': {'wrapped': ORIGINALS},

@@ -17,6 +17,18 @@ int urxe_checker_copy(void *to, const void *from, size_t len)
 	return guard_copy(to, from, len);
 }
 
+uint16_t urxe_checker_device(struct ibv_context *context)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	uint16_t index = 0;
+
+	if (ctx) {
+		index = (uint16_t)ctx->dev->index;
+		vfile_put(&ctx->vf);
+	}
+	return index;
+}
+
 uint32_t urxe_checker_cq(struct ibv_cq *cq)
 {
 	struct uverbs_context *ctx = uverbs_lookup(cq->context->cmd_fd);

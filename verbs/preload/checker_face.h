@@ -12,6 +12,8 @@
 
 /* Before a device is opened; @c stays valid for ever. */
 CHECKER_FACE void urxe_checker_attach(const struct checker *c);
+/* The index of its device, which records have */
+CHECKER_FACE uint16_t urxe_checker_device(struct ibv_context *context);
 /* The numbers that records have for these; 0: they are not of an emulated device */
 CHECKER_FACE uint32_t urxe_checker_cq(struct ibv_cq *cq);
 CHECKER_FACE uint32_t urxe_checker_srq(struct ibv_srq *srq);
