@@ -284,6 +284,8 @@ static void read_stops(struct tr_qp *t, const struct tr_res *r, enum resp_verdic
 		t->resp.nak = ROCE_AETH_RNR | t->resp.rnr_code;
 		t->resp.nak_psn = psn;
 		t->resp.nak_msn = before;
+		t->resp.unready_psn = psn;
+		t->resp.unready_until = t->qp->hca->now + tr_rnr_ns(t->resp.rnr_code);
 	} else if (v == V_ACCESS) {
 		diagnose_read(t, r->rkey, r->va + pos, r->len - pos);
 		resp_fatal(t, v, psn, false);

@@ -84,7 +84,7 @@ static void forget(struct tr_qp *t)
 	res_forget(resp);
 	resp->nak = 0;
 	resp->ack_due = resp->gap = resp->drop_msg = resp->resume = false;
-	resp->mute_until = 0;
+	resp->mute_until = resp->unready_until = 0;
 }
 
 void resp_reset(struct tr_qp *t)
@@ -262,11 +262,26 @@ static void verdict(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	}
 }
 
+/*
+ * A READ that was seen before was answered with an RNR NAK, and what its requester sent behind
+ * it is on its way. Answers to that would say that the READ's response was lost. The requester
+ * sends it again when it has waited.
+ */
+static bool behind_unready_read(const struct tr_qp *t, uint32_t psn)
+{
+	const struct tr_resp *resp = &t->resp;
+
+	return t->qp->hca->now < resp->unready_until &&
+	       roce_psn_cmp(psn, resp->unready_psn) > 0;
+}
+
 /* What was seen before */
 static void again(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h,
 		  uint32_t info)
 {
-	if (info & ROCE_F_ACKED) {
+	if (behind_unready_read(t, h->psn)) {
+		/* as if it had not come */
+	} else if (info & ROCE_F_ACKED) {
 		t->resp.ack_due = true;
 		tr_sched(t);
 	} else if (!res_duplicate(t, h)) {
@@ -374,7 +389,8 @@ void resp_communication(struct tr_qp *t)
 
 /*
  * It waits behind the request that a fault keeps, unless the requester has lost patience with
- * that request, or with a READ before it. True: it waits
+ * that request, or with a READ before it. What was executed before the fault is answered at
+ * once: a requester that heard nothing of it may never get to what waits. True: it waits
  */
 static bool rx_held(struct tr_qp *t, const struct net_rx *pkt, const struct roce_hdr *h)
 {
@@ -382,6 +398,8 @@ static bool rx_held(struct tr_qp *t, const struct net_rx *pkt, const struct roce
 	int32_t diff = roce_psn_cmp(h->psn, resp->epsn);
 	bool again = diff == 0 && resp->fault.linked;
 
+	if (tr_reliable(t->qp) && diff < 0 && !resp->read_fault.linked)
+		return false;
 	if ((!again && !(diff < 0 && resp->read_fault.linked)) || !resp_impatient(t)) {
 		hold(t, pkt);
 		return true;

@@ -235,6 +235,8 @@ struct tr_req {
  * @pressed:	the requester has asked again for what waits: it is told to be patient
  * @comm_est:	IBV_EVENT_COMM_EST was raised
  * @drop_msg:	UC: what is left of a message that lacks a packet is dropped
+ * @unready_until: a READ that was seen before was answered with an RNR NAK, whose wait ends then,
+ *		at @unready_psn
  * @mute_until:	ODP_FAULT_DAMMING: requests that come before are lost
  * @held:	RESP_HELD: requests in the order in which they came
  */
@@ -266,7 +268,8 @@ struct tr_resp {
 	struct tr_held *held, **held_tail;
 	uint32_t held_count;
 	uint32_t faults; /* requests put off by page faults */
-	uint64_t mute_until;
+	uint64_t mute_until, unready_until;
+	uint32_t unready_psn;
 	struct tr_timer timer; /* RESP_HELD, @waiting or @gap */
 	struct odp_waiter fault, read_fault;
 	uint64_t slow_since;
