@@ -209,6 +209,20 @@ static void show_ip(struct trace_ip *to, const struct net_ip *ip)
 	memcpy(to->b, ip->b, sizeof(to->b));
 }
 
+/* The addresses of both ends, which packets are recorded without */
+static void record_path(const struct emu_qp *qp)
+{
+	const struct trace_qp *s = &qp->seen->qp;
+	struct trace_ip local, remote;
+
+	show_ip(&local, &qp->path.src);
+	show_ip(&remote, &qp->path.dst);
+	if (memcmp(&local, &s->local, sizeof(local)) ||
+	    memcmp(&remote, &s->remote, sizeof(remote)))
+		EMU_TRACE(qp->hca, qp_path, .local = local, .remote = remote,
+			  .qpn = qp->qpn);
+}
+
 /* The attributes that are set by modify */
 static void show_attr(struct emu_qp *qp)
 {
@@ -223,6 +237,7 @@ static void show_attr(struct emu_qp *qp)
 	s->min_rnr_timer = a->min_rnr_timer;
 	s->max_rd_atomic = a->max_rd_atomic;
 	s->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	record_path(qp);
 	show_ip(&s->local, &qp->path.src);
 	show_ip(&s->remote, &qp->path.dst);
 }

@@ -5,7 +5,9 @@
  * record, cut off behind its transport headers, with the length that it had. Options: a
  * comment with what the record says, and the direction.
  */
+#include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "net/ip_header.h"
 #include "net/rocev2.h"
@@ -153,11 +155,66 @@ static void fill_header(const struct trace_rec_packet_out *f, bool sent,
 	};
 }
 
-static void put_packet(const struct trace_reader *t, uint32_t interface,
-		       const struct trace_record *r, bool sent, FILE *out)
+/* struct place - the last known addresses of a QP's ends */
+struct place {
+	uint32_t qpn;
+	struct trace_ip local, remote;
+	UT_hash_handle hh;
+};
+
+static void learn(struct place **places, const struct trace_rec_qp_path *r)
+{
+	struct place *p;
+
+	HASH_FIND(hh, *places, &r->qpn, sizeof(r->qpn), p);
+	if (!p) {
+		p = calloc(1, sizeof(*p));
+		if (!p)
+			return;
+		p->qpn = r->qpn;
+		HASH_ADD(hh, *places, qpn, sizeof(p->qpn), p);
+	}
+	p->local = r->local;
+	p->remote = r->remote;
+}
+
+/* By what was recorded before; if that is overwritten, by the QP if it is still there */
+static void find_path(struct place *places, const struct trace_reader *t, uint32_t qpn,
+		      bool sent, struct net_path *path)
+{
+	const struct trace_object *qp = trace_find(t, TRACE_OBJ_QP, qpn);
+	const struct trace_ip *local = NULL, *remote = NULL;
+	struct place *p;
+
+	HASH_FIND(hh, places, &qpn, sizeof(qpn), p);
+	if (p) {
+		local = &p->local;
+		remote = &p->remote;
+	} else if (qp) {
+		local = &qp->qp.local;
+		remote = &qp->qp.remote;
+	} else {
+		return;
+	}
+	memcpy(path->src.b, (sent ? local : remote)->b, 16);
+	memcpy(path->dst.b, (sent ? remote : local)->b, 16);
+}
+
+static void forget(struct place **places)
+{
+	struct place *p, *next;
+
+	HASH_ITER (hh, *places, p, next) {
+		HASH_DEL(*places, p);
+		free(p);
+	}
+}
+
+static void put_packet(const struct trace_reader *t, struct place *places,
+		       uint32_t interface, const struct trace_record *r, bool sent,
+		       FILE *out)
 {
 	const struct trace_info *i = trace_info(t);
-	const struct trace_object *qp = trace_find(t, TRACE_OBJ_QP, r->u.packet_out.qpn);
 	struct net_path path = {.src.b = {[10] = 0xff, [11] = 0xff},
 				.dst.b = {[10] = 0xff, [11] = 0xff}};
 	uint64_t time = r->time - i->mono + i->real;
@@ -170,10 +227,7 @@ static void put_packet(const struct trace_reader *t, uint32_t interface,
 
 	if (!(roce_opcode_info(r->u.packet_out.opcode, NULL) & ROCE_F_VALID))
 		return;
-	if (qp) {
-		memcpy(path.src.b, (sent ? &qp->qp.local : &qp->qp.remote)->b, 16);
-		memcpy(path.dst.b, (sent ? &qp->qp.remote : &qp->qp.local)->b, 16);
-	}
+	find_path(places, t, r->u.packet_out.qpn, sent, &path);
 	fill_header(&r->u.packet_out, sent, &h);
 	len = make_frame(frame, &path, &h, r->u.packet_out.length & 0xffff, &whole);
 	memcpy(head,
@@ -192,6 +246,7 @@ static void put_packet(const struct trace_reader *t, uint32_t interface,
 
 void export_pcapng(struct trace_reader **t, int n, FILE *out)
 {
+	struct place *places = NULL;
 	struct trace_record r;
 
 	put_section(out);
@@ -200,13 +255,16 @@ void export_pcapng(struct trace_reader **t, int n, FILE *out)
 	for (int i = 0; i < n; i++) {
 		trace_rewind(t[i]);
 		while (trace_next(t[i], &r)) {
-			if (r.kind == TRACE_KIND_packet_out ||
-			    r.kind == TRACE_KIND_packet_again ||
-			    r.kind == TRACE_KIND_nak_out)
-				put_packet(t[i], (uint32_t)i, &r, true, out);
+			if (r.kind == TRACE_KIND_qp_path)
+				learn(&places, &r.u.qp_path);
+			else if (r.kind == TRACE_KIND_packet_out ||
+				 r.kind == TRACE_KIND_packet_again ||
+				 r.kind == TRACE_KIND_nak_out)
+				put_packet(t[i], places, (uint32_t)i, &r, true, out);
 			else if (r.kind == TRACE_KIND_packet_in ||
 				 r.kind == TRACE_KIND_nak_in)
-				put_packet(t[i], (uint32_t)i, &r, false, out);
+				put_packet(t[i], places, (uint32_t)i, &r, false, out);
 		}
+		forget(&places);
 	}
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/callstack.h"
 #include "tools/export.h"
 #include "tools/findings.h"
 #include "tools/timeline.h"
@@ -140,15 +141,30 @@ static void packet_text(const struct trace_record *r, bool sent, char *buf, size
 		     : "");
 }
 
-static void print_line(FILE *out, char letter, uint64_t since,
-		       const struct trace_record *r)
+/* "called from f (a.c:12) < main (a.c:40)" */
+static void stack_text(const struct trace_reader *t, uint32_t id, char *buf, size_t size)
+{
+	const struct trace_stack *s = callstack_find(t, id);
+	size_t n = (size_t)snprintf(buf, size, "called from");
+	char frame[256];
+
+	for (uint32_t i = 0; s && i < s->n && n < size; i++) {
+		callstack_frame(t, s, i, frame, sizeof(frame));
+		n += (size_t)snprintf(buf + n, size - n, "%s %s", i ? " <" : "", frame);
+	}
+}
+
+static void print_line(FILE *out, const struct trace_reader *t, char letter,
+		       uint64_t since, const struct trace_record *r)
 {
 	static const char mark[] = {' ', ' ', '.', '!', '*'};
 	const struct trace_kind_desc *k = trace_kind(r->kind);
-	char text[256];
+	char text[512];
 	bool sent;
 
-	if (is_packet(r->kind, &sent))
+	if (r->kind == TRACE_KIND_called_from)
+		stack_text(t, r->u.called_from.stack, text, sizeof(text));
+	else if (is_packet(r->kind, &sent))
 		packet_text(r, sent, text, sizeof(text));
 	else
 		trace_text(r, text, sizeof(text));
@@ -190,7 +206,8 @@ int ladder_print(struct trace_reader **t, int n, bool errors, FILE *out)
 		if (!first)
 			first = m.time;
 		if (!errors || trace_kind(m.r.kind)->severity >= TRACE_NOTICE)
-			print_line(out, letter_of(m.from), m.time - first, &m.r);
+			print_line(out, t[m.from], letter_of(m.from), m.time - first,
+				   &m.r);
 		add(&sum[m.from], &m.r);
 		findings_add(f, &m);
 	}

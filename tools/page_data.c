@@ -14,6 +14,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "tools/callstack.h"
 #include "tools/findings.h"
 #include "tools/timeline.h"
 #include "trace/render.h"
@@ -190,6 +191,29 @@ static void put_names(FILE *out)
 
 /* --- what is said of it ----------------------------------------------------------- */
 
+/* Call stacks in words, by their number */
+static void put_stacks(const struct trace_reader *t, FILE *out)
+{
+	const struct trace_object *o;
+	const char *comma = "";
+	char text[256];
+
+	fputs(",\"stacks\":{", out);
+	for (size_t k = 0; (o = trace_object(t, k)); k++) {
+		if (o->kind != TRACE_OBJ_STACK)
+			continue;
+		fprintf(out, "%s\"%u\":[", comma, o->id);
+		for (uint32_t i = 0; i < o->stack.n; i++) {
+			callstack_frame(t, &o->stack, i, text, sizeof(text));
+			fputs(i ? "," : "", out);
+			trace_json_string(out, text);
+		}
+		fputs("]", out);
+		comma = ",";
+	}
+	fputs("}", out);
+}
+
 static void put_traces(struct trace_reader **t, int n, const struct timeline *tl,
 		       uint64_t base, FILE *out)
 {
@@ -201,6 +225,7 @@ static void put_traces(struct trace_reader **t, int n, const struct timeline *tl
 		fprintf(out, "%s\n{\"zero\":%" PRId64 ",\"moved\":%" PRId64 ",",
 			i ? "," : "", (int64_t)(base - shift), timeline_moved(tl, i));
 		trace_json_about(t[i], out);
+		put_stacks(t[i], out);
 		fprintf(out, ",\"unreadable\":%" PRIu64 "}", trace_unreadable(t[i]));
 	}
 	fputs("]", out);

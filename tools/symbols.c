@@ -5,9 +5,12 @@
 #include "tools/symbols.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef HAVE_LIBDW
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
 static Dwfl *session(void)
@@ -80,10 +83,56 @@ bool symbols_find(const char *path, uint64_t addr, struct symbol *out)
 		snprintf(out->source, sizeof(out->source), "%s", source);
 	return name || source;
 }
+/* Where the call is that the compiler replaced by the function, *@source NULL: not known */
+static int call_of(Dwarf_Die *cu, Dwarf_Die *inlined, const char **source)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Word line = 0, file = 0;
+
+	*source = NULL;
+	if (!dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attr), &line) &&
+	    !dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attr), &file) &&
+	    !dwarf_getsrcfiles(cu, &files, NULL))
+		*source = dwarf_filesrc(files, file, NULL, NULL);
+	return (int)line;
+}
+
+bool symbols_outer(const char *path, uint64_t addr, struct symbol *out)
+{
+	bool known = symbols_find(path, addr, out);
+	Dwfl_Module *mod = module_of(path);
+	Dwarf_Addr bias = 0, to_dwarf = 0;
+	Dwarf_Die *scopes = NULL, *cu;
+	int n;
+
+	if (!known || !mod || !dwfl_module_getelf(mod, &bias))
+		return known;
+	cu = dwfl_module_addrdie(mod, addr + bias, &to_dwarf);
+	n = cu ? dwarf_getscopes(cu, addr + bias - to_dwarf, &scopes) : 0;
+	for (int i = 0; i < n; i++) { /* the innermost first */
+		const char *source = NULL;
+		int line = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine
+			       ? call_of(cu, &scopes[i], &source)
+			       : 0;
+
+		if (!source)
+			continue;
+		snprintf(out->source, sizeof(out->source), "%s", source);
+		out->line = line;
+	}
+	free(scopes);
+	return known;
+}
 #else
 bool symbols_find(const char *path, uint64_t addr, struct symbol *out)
 {
 	*out = (struct symbol){.line = 0};
 	return false;
+}
+
+bool symbols_outer(const char *path, uint64_t addr, struct symbol *out)
+{
+	return symbols_find(path, addr, out);
 }
 #endif

@@ -17,4 +17,10 @@ struct symbol {
 /* symbols_find - @addr as the file @path has it; false: nothing is known */
 bool symbols_find(const char *path, uint64_t addr, struct symbol *out);
 
+/*
+ * symbols_outer - the same, but of code that was inlined, the line of the function that it was
+ * inlined into: of a verb that is an inline function of verbs.h, the program's call
+ */
+bool symbols_outer(const char *path, uint64_t addr, struct symbol *out);
+
 #endif

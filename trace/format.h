@@ -180,6 +180,27 @@ struct trace_note {
 	char text[416];
 };
 
+#define TRACE_PATH   432 /* bytes of a path */
+#define TRACE_FRAMES 16
+
+/* struct trace_module - a file with code of the program, by its number */
+struct trace_module {
+	char path[TRACE_PATH];
+};
+
+/*
+ * struct trace_stack - a call stack of the program, the innermost call first
+ * @frame:	@n of them: the number of a module, 0: not known, and a return address as that file
+ *		has it
+ */
+struct trace_stack {
+	uint32_t n;
+	struct {
+		uint64_t addr;
+		uint32_t module, unused;
+	} frame[TRACE_FRAMES];
+};
+
 /*
  * struct trace_object - one object of the HCA
  * @kind:	enum trace_object_kind, written last when it is made
@@ -206,6 +227,8 @@ struct trace_object {
 		struct trace_device dev;
 		struct trace_cm_id cm;
 		struct trace_note note;
+		struct trace_module module;
+		struct trace_stack stack;
 		uint64_t room[55];
 	};
 };

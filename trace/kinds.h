@@ -111,7 +111,9 @@
 	X(XRCD, "XRCD")                                                                  \
 	X(CM_ID, "CM ID")                                                                \
 	X(CHANNEL, "channel")                                                            \
-	X(NOTE, "note")
+	X(NOTE, "note")                                                                  \
+	X(MODULE, "module")                                                              \
+	X(STACK, "call stack")
 
 /* What a note (struct trace_note) says is wrong */
 #define TRACE_NOTES(X)                                                                   \
@@ -449,6 +451,13 @@ typedef struct trace_ip {
 	F(S, int32_t, result, ERRNO)                                                     \
 	F(S, uint8_t, call, CM_CALL)
 
+#define TRACE_FIELDS_qp_path(F, S)                                                       \
+	F(S, trace_ip, local, IP)                                                        \
+	F(S, trace_ip, remote, IP)                                                       \
+	F(S, uint32_t, qpn, QPN)
+
+#define TRACE_FIELDS_called_from(F, S) F(S, uint32_t, stack, NUM)
+
 #define TRACE_FIELDS_note(F, S)                                                          \
 	F(S, uint32_t, note, NUM)                                                        \
 	F(S, uint32_t, id, HEX)                                                          \
@@ -528,7 +537,9 @@ typedef struct trace_ip {
 	X(cm_call, cm_call, INFO, "CM ID {id}: {call}: {result}")                        \
 	X(port, port, INFO, "port{up: up}, MTU {mtu}")                                   \
 	X(gid, gid, INFO, "GID {index} is {gid}")                                        \
-	X(note, note, ERROR, "{object} {id}: {cause}, see note {note}")
+	X(note, note, ERROR, "{object} {id}: {cause}, see note {note}")                  \
+	X(called_from, called_from, DETAIL, "called from stack {stack}")                 \
+	X(qp_path, qp_path, INFO, "QP {qpn} is at {local}, its peer at {remote}")
 
 #define X(name, fields, severity, text) TRACE_KIND_##name,
 enum trace_kind { TRACE_KINDS(X) TRACE_N_KINDS };

@@ -175,6 +175,10 @@ static void clean_object(struct trace_object *o)
 		clean(o->dev.ifname, sizeof(o->dev.ifname));
 	else if (o->kind == TRACE_OBJ_CM_ID)
 		clean(o->cm.state, sizeof(o->cm.state));
+	else if (o->kind == TRACE_OBJ_MODULE)
+		clean(o->module.path, sizeof(o->module.path));
+	else if (o->kind == TRACE_OBJ_STACK && o->stack.n > TRACE_FRAMES)
+		o->stack.n = TRACE_FRAMES;
 	else if (o->kind == TRACE_OBJ_NOTE)
 		clean(o->note.text, sizeof(o->note.text));
 	else if (o->kind == TRACE_OBJ_MR)

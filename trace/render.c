@@ -162,6 +162,21 @@ static int number_text(enum trace_unit unit, uint64_t v, char *buf, size_t size)
 	return snprintf(buf, size, "%" PRIu64, v);
 }
 
+/* What an id is, which a field beside it says: QPNs and keys are hexadecimal elsewhere, too. */
+static enum trace_unit unit_of(const struct trace_record *r,
+			       const struct trace_field_desc *f)
+{
+	const struct trace_kind_desc *k = trace_kind(r->kind);
+	const struct trace_field_desc *object =
+	    !strcmp(f->name, "id") ? trace_field_named(k, "object") : NULL;
+	uint64_t kind = object ? trace_field(r, object) : TRACE_OBJ_FREE;
+
+	return kind == TRACE_OBJ_QP			      ? TRACE_QPN
+	       : kind == TRACE_OBJ_MR || kind == TRACE_OBJ_MW ? TRACE_HEX
+	       : object					      ? TRACE_NUM
+							      : f->unit;
+}
+
 int trace_field_text(const struct trace_record *r, const struct trace_field_desc *f,
 		     char *buf, size_t size)
 {
@@ -172,7 +187,7 @@ int trace_field_text(const struct trace_record *r, const struct trace_field_desc
 		memcpy(&ip, r->u.bytes + f->offset, sizeof(ip));
 		return snprintf(buf, size, "%s", trace_ip_text(&ip, text));
 	}
-	return number_text(f->unit, trace_field(r, f), buf, size);
+	return number_text(unit_of(r, f), trace_field(r, f), buf, size);
 }
 
 /* --- text ------------------------------------------------------------------------- */
@@ -470,6 +485,15 @@ static void json_device(FILE *out, const struct trace_device *d)
 	json_counters(out, hw_names, TRACE_N_HW, d->counter);
 }
 
+static void json_stack(FILE *out, const struct trace_stack *s)
+{
+	fputs(",\"frames\":[", out);
+	for (uint32_t i = 0; i < s->n; i++)
+		fprintf(out, "%s{\"module\":%u,\"addr\":\"0x%" PRIx64 "\"}", i ? "," : "",
+			s->frame[i].module, s->frame[i].addr);
+	fputs("]", out);
+}
+
 static void json_object(FILE *out, const struct trace_object *o)
 {
 	fputs("{\"object\":", out);
@@ -489,7 +513,12 @@ static void json_object(FILE *out, const struct trace_object *o)
 		json_cq(out, &o->cq);
 	else if (o->kind == TRACE_OBJ_CM_ID)
 		json_cm_id(out, &o->cm);
-	else if (o->kind == TRACE_OBJ_DEVICE)
+	else if (o->kind == TRACE_OBJ_STACK)
+		json_stack(out, &o->stack);
+	else if (o->kind == TRACE_OBJ_MODULE) {
+		fputs(",\"path\":", out);
+		trace_json_string(out, o->module.path);
+	} else if (o->kind == TRACE_OBJ_DEVICE)
 		json_device(out, &o->dev);
 	else if (o->kind == TRACE_OBJ_NOTE)
 		json_note(out, &o->note);

@@ -186,6 +186,15 @@ class What(Traces):
         self.assertRegex(self.page().run("document.querySelector('#findings li').className"), 'failed')
 
 
+    def test_what_was_posted_leads_to_the_line_of_the_program(self):
+        self.run_traced(os.path.join(EXAMPLES, 'rc_write_read'), '--trace-stacks')
+        page = self.page()
+        page.run("app.go(app.records.kind.indexOf(KIND.packet_out))")
+        self.assertRegex(page.run("byId('details').textContent"), r'Called from.*\(rc_write_read')
+        page.run("app.go(app.records.kind.indexOf(KIND.qp_state))")
+        self.assertNotIn('Called from', page.run("byId('details').textContent"))
+
+
 class Bad(Traces):
     def refused(self, args, code=1):
         done = subprocess.run([URXE, 'report', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=SECONDS)

@@ -148,7 +148,14 @@ class Records {
 	words_of(i, f) {
 		if (f[1] === 'ip')
 			return ipText(this.bytes.subarray(i * PAYLOAD + f[2], i * PAYLOAD + f[2] + 16));
-		return valueText(this.about, f[1], this.value(i, f));
+		return valueText(this.about, this.unitOf(i, f), this.value(i, f));
+	}
+
+	/* What an id is, which a field beside it says: QPNs and keys are hexadecimal elsewhere, too. */
+	unitOf(i, f) {
+		const object = f[0] === 'id' ? this.field(i, 'object') : null;
+		const what = object ? this.about.names[object[1]][this.value(i, object)] : '';
+		return what === 'QP' ? 'qpn' : what === 'MR' || what === 'MW' ? 'hex' : object ? 'num' : f[1];
 	}
 
 	/* A record as a line, by the text of its kind */

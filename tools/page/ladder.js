@@ -11,10 +11,10 @@ const GROUPS = [
 	['packets', 'packets', ['packet_out', 'packet_again', 'nak_out', 'packet_in', 'nak_in', 'drop', 'timer'], true],
 	['requests', 'requests', ['post_send', 'begin_send', 'take_receive', 'completion', 'completion_error'], true],
 	['memory', 'memory', ['fault', 'fault_failed', 'fault_wait', 'invalidate', 'prefetch', 'evict', 'reg_mr', 'rereg_mr'], true],
-	['states', 'states', ['qp_state', 'qp_failed', 'create_qp', 'modify_qp', 'modify_refused', 'verb', 'verb_failed',
+	['states', 'states', ['qp_state', 'qp_failed', 'create_qp', 'qp_path', 'modify_qp', 'modify_refused', 'verb', 'verb_failed',
 		'async_event', 'port', 'gid', 'note'], true],
 	['connections', 'connections', ['cm_message', 'cm_event', 'cm_call'], true],
-	['polls', 'polls', ['poll', 'arm_cq', 'cq_event'], false],
+	['polls', 'polls', ['poll', 'arm_cq', 'cq_event', 'called_from'], false],
 ];
 const GUTTER = 92, ROW_PX = 20, FULL = 1200, SAMPLED = 4000;
 

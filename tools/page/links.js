@@ -293,6 +293,21 @@ class Links {
 		}
 	}
 
+	/*
+	 * The call stack from which record i came, in lines: that which its thread recorded last before it,
+	 * if it is a post or a registration, or belongs to one
+	 */
+	stackOf(i) {
+		const r = this.records, q = this.request[i];
+		const at = q >= 0 && !this.requests.receive[q] ? this.requests.post[q] : i;
+		if (![KIND.post_send, KIND.reg_mr].includes(r.kind[at]))
+			return [];
+		for (let j = at - 1; j >= 0 && j > at - 4096; j--)
+			if (r.kind[j] === KIND.called_from && r.trace[j] === r.trace[at] && r.thread[j] === r.thread[at])
+				return r.about.traces[r.trace[j]].stacks[r.word(j, 'stack')] || [];
+		return [];
+	}
+
 	/* --- losses --- */
 
 	/* Which QPs are traced in full, and when, so that what they have not received was lost */

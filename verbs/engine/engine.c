@@ -19,6 +19,7 @@
 #include "odp/guard.h"
 #include "verbs/engine/checker.h"
 #include "verbs/engine/engine_internal.h"
+#include "verbs/engine/callers.h"
 #include "verbs/engine/recording.h"
 #include "verbs/engine/vfile.h"
 #include "verbs/host/libc.h"
@@ -66,6 +67,12 @@ const struct options *engine_options(const struct engine *e)
 struct odp_domain *engine_odp(struct engine *e)
 {
 	return e->odp;
+}
+
+void engine_called(struct engine *e)
+{
+	if (e->callers)
+		callers_note(e->callers, e->now);
 }
 
 struct recorder *engine_recorder(struct engine *e)
@@ -269,6 +276,7 @@ static void discard(struct engine *e)
 		close(e->link_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
+	callers_free(e->callers);
 	recording_discard(e->rec);
 	free(e);
 }
@@ -296,6 +304,10 @@ static struct engine *engine_start(void)
 		ret = inject_start(e->opt.dir, e->opt.inject, err, sizeof(err));
 	if (!ret)
 		ret = recording_start(&e->opt, &e->rec);
+	if (!ret && e->opt.trace_stacks) {
+		e->callers = callers_new(e->rec);
+		ret = e->callers ? 0 : -ENOMEM;
+	}
 	if (!ret)
 		ret = start_layers(e, &what);
 	if (ret) {

@@ -52,6 +52,8 @@ struct engine *engine_running(void);
 const struct options *engine_options(const struct engine *e);
 struct odp_domain *engine_odp(struct engine *e);
 struct net_port *engine_port(struct engine *e);
+/* The program's call that has entered is one whose place is told in traces (--trace-stacks) */
+void engine_called(struct engine *e);
 /* Who is told of what happens; its times are engine_now() */
 struct recorder *engine_recorder(struct engine *e);
 unsigned int engine_device_count(const struct engine *e);

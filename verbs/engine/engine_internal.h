@@ -23,7 +23,7 @@
  * @helper:	the thread
  * @wake_fd:	eventfd that wakes the helper
  * @link_fd:	NETLINK_ROUTE socket, -1 where it cannot be had
- * @rec:	who is told of what happens
+ * @rec:	who is told of what happens; @callers: from where, or NULL
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
  * @drives:	turns that threads of the application took; the helper watches it grow
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
@@ -39,6 +39,7 @@ struct engine {
 	struct lock lock;
 	struct options opt;
 	struct recorder *rec;
+	struct callers *callers;
 	struct odp_domain *odp;
 	struct net_port *port;
 	struct engine_device dev[ENGINE_MAX_DEVICES];

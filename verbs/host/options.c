@@ -608,6 +608,17 @@ static bool format_lanes(const struct options *o, char *buf, size_t len)
 	return !o->lanes;
 }
 
+static int parse_trace_stacks(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return parse_yes_no(&o->trace_stacks, v, err, errlen);
+}
+
+static bool format_trace_stacks(const struct options *o, char *buf, size_t len)
+{
+	snprintf(buf, len, "yes");
+	return o->trace_stacks;
+}
+
 static int parse_uffd(struct options *o, const char *v, char *err, size_t errlen)
 {
 	return parse_yes_no(&o->odp.uffd, v, err, errlen);
@@ -786,6 +797,11 @@ static const struct row rows[] = {
       "up, the oldest are overwritten"},
      parse_trace_size,
      format_trace_size},
+    {{"trace-stacks", "URXE_TRACE_STACKS", "yes|no", "yes", false,
+      "traces say from which call stack of the program requests were\n"
+      "posted and memory was registered"},
+     parse_trace_stacks,
+     format_trace_stacks},
     {{"report-on-failure", "URXE_REPORT_ON_FAILURE", "DIR", NULL, false,
       "trace the run, and if the command fails keep a page and a text\n"
       "of it in DIR (urxe help report); else nothing is left"},

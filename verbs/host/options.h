@@ -29,6 +29,7 @@
  * @stats:	empty, "text", or "json:FILE"
  * @pcap, @impair: as given, or empty
  * @trace:	file or directory for full traces, or empty; @trace_size: bytes of records in each
+ * @trace_stacks: with call stacks of what the program posts and registers
  * @report_on_failure: directory for the reports of runs that fail, or empty
  * @explain:	seconds after which is said what hangs; 0: never
  * @completions: are recorded, too
@@ -56,6 +57,7 @@ struct options {
 	char pcap[256];
 	char trace[256];
 	uint64_t trace_size;
+	bool trace_stacks;
 	char report_on_failure[256];
 	unsigned int explain;
 	bool completions;

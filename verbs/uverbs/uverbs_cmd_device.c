@@ -144,6 +144,7 @@ int uverbs_cmd_reg_mr(struct uverbs_call *c)
 	pd = uverbs_cmd_find(c, UOBJECT_PD, cmd.pd_handle);
 	if (!pd)
 		return -EINVAL;
+	engine_called(c->ctx->engine);
 	ret = emu_mr_reg_begin(pd->pd, cmd.start, cmd.length, cmd.hca_va,
 			       (int)cmd.access_flags, &mr);
 	if (!ret)

@@ -232,6 +232,7 @@ int uverbs_cmd_post_send(struct uverbs_call *c)
 	if (guard_copy(&cmd, c->in, sizeof(cmd)))
 		return -EFAULT;
 	o = uverbs_cmd_find(c, UOBJECT_QP, cmd.qp_handle);
+	engine_called(c->ctx->engine);
 	ret = o ? emu_qp_doorbell(o->qp) : -EINVAL;
 	if (ret)
 		return ret;
