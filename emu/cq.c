@@ -59,11 +59,11 @@ int emu_cq_create(struct emu_hca *hca, void *owner, void *cookie, uint32_t cqe,
 	struct emu_cq *cq;
 	int ret;
 
-	if (cqe == 0 || cqe > EMU_MAX_CQE) {
+	if (cqe == 0 || cqe > hca->limits.max_cqe) {
 		emu_made(hca, TRACE_OBJ_CQ, 0, 0, cqe, -EINVAL);
 		return -EINVAL;
 	}
-	if (hca->num_cqs >= EMU_MAX_CQ)
+	if (hca->num_cqs >= hca->limits.max_cq)
 		return -ENOMEM;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
@@ -307,7 +307,7 @@ int emu_cq_resize(struct emu_cq *cq, uint32_t cqe)
 	uint32_t count = cq_count(cq);
 	int ret;
 
-	if (cqe == 0 || cqe > EMU_MAX_CQE || cqe < count + cq->n_aside)
+	if (cqe == 0 || cqe > cq->hca->limits.max_cqe || cqe < count + cq->n_aside)
 		return -EINVAL;
 	ret = emu_ring_resize(cq->hca, &cq->ring, ring_consumer(&cq->ring), count, cqe);
 	if (ret)

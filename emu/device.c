@@ -1,87 +1,65 @@
 /*
  * device.c - what the device says of itself: limits, port, GID table, counters.
  *
- * Limits are those that rdma_rxe of Linux 7.2 reports. Beyond it: XRC, and ODP for all
- * transports with implicit MRs. The GID table has 64 entries instead of 1024.
+ * Limits are the profile's, see limits.h. The GID table has 64 entries, whatever the device is.
  */
 #include <errno.h>
 
 #include "emu/objects.h"
 
-/* rdma/ib_user_verbs.h, Linux 6.2 */
-#define CAP_FLUSH_GLOBAL	 (1ULL << 38)
-#define CAP_FLUSH_PERSISTENT	 (1ULL << 39)
-#define CAP_ATOMIC_WRITE	 (1ULL << 40)
-#define ODP_SUPPORT_FLUSH	 (1u << 6)
-#define ODP_SUPPORT_ATOMIC_WRITE (1u << 7)
-
 #define PORT_CM_SUP (1u << 16) /* port_cap_flags of RoCE ports: ib_verbs.h */
-
-#define DEVICE_CAPS                                                                      \
-	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |                           \
-	 IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CHANGE_PHY_PORT |                         \
-	 IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_PORT_ACTIVE_EVENT |                  \
-	 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | \
-	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_MGT_EXTENSIONS |                         \
-	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC)
-
-static void query_odp(struct ibv_device_attr_ex *attr)
-{
-	const uint32_t write = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE;
-	const uint32_t ask = write | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
-
-	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps =
-	    ask | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV | ODP_SUPPORT_FLUSH |
-	    ODP_SUPPORT_ATOMIC_WRITE;
-	attr->odp_caps.per_transport_caps.uc_odp_caps =
-	    write | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
-	attr->odp_caps.per_transport_caps.ud_odp_caps =
-	    IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
-	attr->xrc_odp_caps = ask | IBV_ODP_SUPPORT_SRQ_RECV;
-}
 
 void emu_query_device(const struct emu_hca *hca, struct ibv_device_attr_ex *attr)
 {
+	const struct emu_limits *l = &hca->limits;
+
 	*attr = (struct ibv_device_attr_ex){
 	    .orig_attr =
 		{
-		    .fw_ver = "0.0.0",
 		    .node_guid = hca->cfg.guid_be,
 		    .sys_image_guid = hca->cfg.guid_be,
-		    .max_mr_size = UINT64_MAX,
-		    .page_size_cap = 0xfffff000,
-		    .vendor_id = 0xffffff, /* IBTA A3.3.1: none */
-		    .max_qp = EMU_MAX_QP,
-		    .max_qp_wr = EMU_MAX_QP_WR,
-		    .device_cap_flags = DEVICE_CAPS,
-		    .max_sge = EMU_MAX_SGE,
-		    .max_sge_rd = EMU_MAX_SGE,
-		    .max_cq = EMU_MAX_CQ,
-		    .max_cqe = EMU_MAX_CQE,
-		    .max_mr = EMU_MAX_MR,
-		    .max_pd = EMU_MAX_PD,
-		    .max_qp_rd_atom = EMU_MAX_RD_ATOMIC,
-		    .max_res_rd_atom = 0x3f000,
-		    .max_qp_init_rd_atom = EMU_MAX_RD_ATOMIC,
-		    .atomic_cap = IBV_ATOMIC_HCA,
-		    .max_mw = EMU_MAX_MW,
-		    .max_mcast_grp = EMU_MAX_MCAST_GRP,
-		    .max_mcast_qp_attach = EMU_MAX_MCAST_QP_ATTACH,
-		    .max_total_mcast_qp_attach = EMU_MAX_MCAST_TOTAL,
-		    .max_ah = EMU_MAX_AH,
-		    .max_srq = EMU_MAX_SRQ,
-		    .max_srq_wr = EMU_MAX_SRQ_WR,
-		    .max_srq_sge = EMU_MAX_SRQ_SGE,
-		    .max_pkeys = 64,
-		    .local_ca_ack_delay = 15,
+		    .max_mr_size = l->max_mr_size,
+		    .page_size_cap = l->page_size_cap,
+		    .vendor_id = (uint32_t)l->vendor_id,
+		    .vendor_part_id = (uint32_t)l->vendor_part_id,
+		    .hw_ver = (uint32_t)l->hw_ver,
+		    .max_qp = (int)l->max_qp,
+		    .max_qp_wr = (int)l->max_qp_wr,
+		    .device_cap_flags = (uint32_t)l->device_cap_flags,
+		    .max_sge = (int)l->max_sge,
+		    .max_sge_rd = (int)l->max_sge_rd,
+		    .max_cq = (int)l->max_cq,
+		    .max_cqe = (int)l->max_cqe,
+		    .max_mr = (int)l->max_mr,
+		    .max_pd = (int)l->max_pd,
+		    .max_qp_rd_atom = (int)l->max_qp_rd_atom,
+		    .max_res_rd_atom = (int)l->max_res_rd_atom,
+		    .max_qp_init_rd_atom = (int)l->max_qp_init_rd_atom,
+		    .atomic_cap = (enum ibv_atomic_cap)l->atomic_cap,
+		    .max_mw = (int)l->max_mw,
+		    .max_mcast_grp = (int)l->max_mcast_grp,
+		    .max_mcast_qp_attach = (int)l->max_mcast_qp_attach,
+		    .max_total_mcast_qp_attach = (int)l->max_total_mcast_qp_attach,
+		    .max_ah = (int)l->max_ah,
+		    .max_srq = (int)l->max_srq,
+		    .max_srq_wr = (int)l->max_srq_wr,
+		    .max_srq_sge = (int)l->max_srq_sge,
+		    .max_pkeys = (uint16_t)l->max_pkeys,
+		    .local_ca_ack_delay = (uint8_t)l->local_ca_ack_delay,
 		    .phys_port_cnt = 1,
 		},
-	    .device_cap_flags_ex =
-		DEVICE_CAPS | CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT | CAP_ATOMIC_WRITE,
+	    .odp_caps = {.general_caps = l->general_odp_caps,
+			 .per_transport_caps =
+			     {
+				 .rc_odp_caps = (uint32_t)l->rc_odp_caps,
+				 .uc_odp_caps = (uint32_t)l->uc_odp_caps,
+				 .ud_odp_caps = (uint32_t)l->ud_odp_caps,
+			     }},
+	    .device_cap_flags_ex = l->device_cap_flags,
 	    .phys_port_cnt_ex = 1,
+	    .xrc_odp_caps = (uint32_t)l->xrc_odp_caps,
 	};
-	query_odp(attr);
+	memcpy(attr->orig_attr.fw_ver, l->fw_ver, sizeof(attr->orig_attr.fw_ver));
 }
 
 /* PortInfo's counters of violations have 16 bits and stop at all ones (IBTA 14.2.5.6). */
@@ -100,13 +78,13 @@ void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr)
 	    .active_mtu = hca->mtu,
 	    .gid_tbl_len = EMU_GID_TABLE_LEN,
 	    .port_cap_flags = PORT_CM_SUP,
-	    .max_msg_sz = 1u << 31,
+	    .max_msg_sz = (uint32_t)hca->limits.max_msg_sz,
 	    .bad_pkey_cntr = violations(hca, EMU_CNT_RX_BAD_PKEY),
 	    .qkey_viol_cntr = violations(hca, EMU_CNT_RX_BAD_QKEY),
 	    .pkey_tbl_len = 1,
 	    .max_vl_num = 1,
-	    .active_width = 1,			/* 1X */
-	    .active_speed = 1,			/* SDR */
+	    .active_width = (uint8_t)hca->limits.active_width,
+	    .active_speed = (uint8_t)hca->limits.active_speed,
 	    .phys_state = hca->port_up ? 5 : 3, /* LinkUp, Disabled */
 	    .link_layer = IBV_LINK_LAYER_ETHERNET,
 	    .flags = IBV_QPF_GRH_REQUIRED,

@@ -24,6 +24,7 @@ int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, voi
 	if (!hca)
 		return -ENOMEM;
 	hca->cfg = *cfg;
+	hca->limits = cfg->limits ? *cfg->limits : EMU_LIMITS_RXE;
 	hca->ops = ops;
 	hca->arg = arg;
 	hca->mtu = cfg->mtu;
@@ -31,7 +32,7 @@ int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, voi
 	hca->port_up = true;
 	hca->rng = cfg->seed;
 	emu_table_init(&hca->keys, 1, 1u << 24);
-	emu_table_init(&hca->ahs, 1, EMU_MAX_AH + 1);
+	emu_table_init(&hca->ahs, 1, (uint32_t)hca->limits.max_ah + 1);
 	emu_table_init(&hca->srqs, 1, 1u << 24);
 	hca->gsi_psn = emu_rand(hca) & ROCE_PSN_MASK;
 	ret = tr_hca_init(hca);

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emu/limits.h"
 #include "net/path.h"
 #include "odp/odp.h"
 #include "trace/format.h"
@@ -34,10 +35,6 @@ struct emu_xrcd;
 #define EMU_GID_TABLE_LEN 64
 #define EMU_PORT	  1
 #define EMU_NO_DEADLINE	  UINT64_MAX
-
-/* What a work request may have: SGEs, or bytes of inline data */
-#define EMU_MAX_SGE    32
-#define EMU_MAX_INLINE 512
 
 /*
  * Access flags that verbs.h of Debian 12 does not have (rdma/ib_user_ioctl_verbs.h, v6.2)
@@ -127,6 +124,7 @@ struct emu_ops {
  * @mtu:	active MTU of the port
  * @odp:	where MRs are made
  * @seed:	of initial keys; tests set it
+ * @limits:	of the device; NULL: rdma_rxe's
  * @recorder:	who is told of what happens, NULL for nobody
  * @device:	index of the device in records
  * @seen:	what the recorder shows of the device; its counters are there. NULL: nothing
@@ -136,6 +134,7 @@ struct emu_hca_cfg {
 	enum ibv_mtu mtu;
 	struct odp_domain *odp;
 	uint64_t seed;
+	const struct emu_limits *limits;
 	struct recorder *recorder;
 	uint16_t device;
 	struct trace_object *seen;
@@ -179,7 +178,7 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 
 /* --- device and port -------------------------------------------------------------- */
 
-/* Limits as rxe has them; fw_ver etc. included. */
+/* Limits as cfg.limits has them; fw_ver etc. included. */
 void emu_query_device(const struct emu_hca *hca, struct ibv_device_attr_ex *attr);
 /* XRC has no field in ibv_odp_caps: it is ibv_device_attr_ex.xrc_odp_caps. */
 void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr);

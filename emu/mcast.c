@@ -45,7 +45,7 @@ static int make_group(struct emu_hca *hca, const struct net_ip *ip,
 	struct emu_mcast_group *g;
 	int ret;
 
-	if (hca->num_mcast_groups >= EMU_MAX_MCAST_GRP)
+	if (hca->num_mcast_groups >= hca->limits.max_mcast_grp)
 		return -ENOMEM;
 	g = calloc(1, sizeof(*g));
 	if (!g)
@@ -75,7 +75,7 @@ static void drop_group_if_empty(struct emu_hca *hca, struct emu_mcast_group *g)
 
 static int add(struct emu_mcast_group *g, struct emu_qp *qp)
 {
-	if (g->num >= EMU_MAX_MCAST_QP_ATTACH)
+	if (g->num >= qp->hca->limits.max_mcast_qp_attach)
 		return -ENOMEM;
 	if (g->num == g->room) {
 		uint32_t room = g->room ? 2 * g->room : 4;
@@ -101,7 +101,7 @@ int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group)
 	g = find(hca, group);
 	if (g && index_of(g, qp) >= 0)
 		return 0; /* ib_uverbs_attach_mcast(): once is enough */
-	if (hca->num_mcast_attached >= EMU_MAX_MCAST_TOTAL)
+	if (hca->num_mcast_attached >= hca->limits.max_total_mcast_qp_attach)
 		return -ENOMEM;
 	if (!g) {
 		ret = make_group(hca, group, &g);

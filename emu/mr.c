@@ -142,6 +142,20 @@ static void record_refusal(const struct emu_pd *pd, const struct emu_mr *mr, int
 	diagnose_reg_mr(mr, ret);
 }
 
+/* What the device does not have: ib_check_mr_access(), mlx5 create_user_odp_mr() */
+static int check_device(const struct emu_mr *want)
+{
+	const struct emu_limits *l = &want->hca->limits;
+	bool implicit = is_implicit(want->start, want->length, want->access);
+
+	if (want->access & IBV_ACCESS_ON_DEMAND &&
+	    !(l->general_odp_caps & IBV_ODP_SUPPORT))
+		return -EOPNOTSUPP;
+	if (implicit)
+		return l->general_odp_caps & IBV_ODP_SUPPORT_IMPLICIT ? 0 : -EINVAL;
+	return want->length > l->max_mr_size ? -EINVAL : 0;
+}
+
 int emu_mr_reg_begin(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_t iova,
 		     int access, struct emu_mr **out)
 {
@@ -155,11 +169,13 @@ int emu_mr_reg_begin(struct emu_pd *pd, uint64_t start, uint64_t length, uint64_
 
 	if (!ret)
 		ret = check_range(start, length, iova, access);
+	if (!ret)
+		ret = check_device(&want);
 	if (ret) {
 		record_refusal(pd, &want, ret);
 		return ret;
 	}
-	if (pd->hca->num_mrs >= EMU_MAX_MR)
+	if (pd->hca->num_mrs >= pd->hca->limits.max_mr)
 		return -ENOMEM;
 	*out = malloc(sizeof(**out));
 	if (!*out)

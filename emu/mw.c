@@ -24,7 +24,11 @@ int emu_mw_alloc(struct emu_pd *pd, enum ibv_mw_type type, struct emu_mw **out)
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		return -EINVAL;
-	if (hca->num_mws >= EMU_MAX_MW)
+	if (!(hca->limits.device_cap_flags &
+	      (type == IBV_MW_TYPE_1 ? IBV_DEVICE_MEM_WINDOW
+				     : IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
+		return -EOPNOTSUPP;
+	if (hca->num_mws >= hca->limits.max_mw)
 		return -ENOMEM;
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)

@@ -99,6 +99,7 @@ struct emu_notes {
  */
 struct emu_hca {
 	struct emu_hca_cfg cfg;
+	struct emu_limits limits;
 	const struct emu_ops *ops;
 	void *arg;
 	uint64_t now;
@@ -135,26 +136,8 @@ void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_
 		    bool sent);
 /* A number of the HCA's own generator, which depends on the seed only */
 uint64_t emu_rand(struct emu_hca *hca);
-/*
- * Limits of the device, those of rdma_rxe where it has them (rxe_param.h).
- */
 enum {
-	EMU_MAX_QP = 1048560,
-	EMU_MAX_QP_WR = 1048576,
-	EMU_MAX_CQ = 1048576,
-	EMU_MAX_CQE = 4194303, /* as mlx5: libfabric asks for more than rxe's 32767 */
-	EMU_MAX_MR = 524287,
-	EMU_MAX_MW = 524287,
-	EMU_MAX_PD = 1048576,
-	EMU_MAX_AH = 32767,
-	EMU_MAX_SRQ = 917503,
-	EMU_MAX_SRQ_WR = 1048576,
-	EMU_MAX_SRQ_SGE = 27,
 	EMU_MAX_XRCD = 128,
-	EMU_MAX_RD_ATOMIC = 128,
-	EMU_MAX_MCAST_GRP = 8192,
-	EMU_MAX_MCAST_QP_ATTACH = 56,
-	EMU_MAX_MCAST_TOTAL = 0x70000,
 	EMU_FIRST_QPN = 16, /* 0 and 1 are SMI and GSI */
 };
 

@@ -10,7 +10,7 @@ int emu_pd_create(struct emu_hca *hca, struct emu_pd **out)
 {
 	struct emu_pd *pd;
 
-	if (hca->num_pds >= EMU_MAX_PD)
+	if (hca->num_pds >= hca->limits.max_pd)
 		return -ENOMEM;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)

@@ -41,7 +41,7 @@ static bool has_rq(enum ibv_qp_type type, const struct emu_srq *srq)
 /* --- creation --------------------------------------------------------------------- */
 
 /* uverbs create_qp(), rxe_qp_chk_init() */
-static int check_type(enum ibv_qp_type type)
+static int check_type(const struct emu_limits *l, enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
@@ -49,7 +49,7 @@ static int check_type(enum ibv_qp_type type)
 	case IBV_QPT_UD:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
-		return 0;
+		return l->qp_types & EMU_TYPE(type) ? 0 : -EOPNOTSUPP;
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return -EOPNOTSUPP;
@@ -70,27 +70,27 @@ static int check_parts(const struct emu_qp_init *init)
 	return init->srq && (init->srq->xrcd || !conn_rq) ? -EINVAL : 0;
 }
 
-static int check_cap(const struct emu_qp_init *init)
+static int check_cap(const struct emu_limits *l, const struct emu_qp_init *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
 	if (has_sq(init->type) &&
-	    (cap->max_send_wr > EMU_MAX_QP_WR || cap->max_send_sge > EMU_MAX_SGE ||
-	     cap->max_inline_data > EMU_MAX_INLINE))
+	    (cap->max_send_wr > l->max_qp_wr || cap->max_send_sge > l->max_sge ||
+	     cap->max_inline_data > l->max_inline_data))
 		return -EINVAL;
 	if (has_rq(init->type, init->srq) &&
-	    (cap->max_recv_wr > EMU_MAX_QP_WR || cap->max_recv_sge > EMU_MAX_SGE))
+	    (cap->max_recv_wr > l->max_qp_wr || cap->max_recv_sge > l->max_sge))
 		return -EINVAL;
 	return 0;
 }
 
-static int check_init(const struct emu_qp_init *init)
+static int check_init(const struct emu_limits *l, const struct emu_qp_init *init)
 {
-	int ret = check_type(init->type);
+	int ret = check_type(l, init->type);
 
 	if (!ret)
 		ret = check_parts(init);
-	return ret ? ret : check_cap(init);
+	return ret ? ret : check_cap(l, init);
 }
 
 /*
@@ -298,11 +298,11 @@ static void record_create(struct emu_hca *hca, const struct emu_qp_init *init,
 static int make_qp(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out)
 {
 	struct emu_qp *qp;
-	int ret = check_init(init);
+	int ret = check_init(&hca->limits, init);
 
 	if (ret)
 		return ret;
-	if (hca->qpns.used >= EMU_MAX_QP)
+	if (hca->qpns.used >= hca->limits.max_qp)
 		return -ENOMEM;
 	qp = alloc_qp(hca, init);
 	if (!qp)
@@ -388,9 +388,11 @@ uint32_t emu_qp_wrong_value(const struct emu_qp *qp, const struct ibv_qp_attr *a
 	} checks[] = {
 	    {IBV_QP_PATH_MTU, {"path_mtu", attr->path_mtu, IBV_MTU_256, IBV_MTU_4096}},
 	    {IBV_QP_MAX_QP_RD_ATOMIC,
-	     {"max_rd_atomic", attr->max_rd_atomic, 0, EMU_MAX_RD_ATOMIC}},
+	     {"max_rd_atomic", attr->max_rd_atomic, 0,
+	      (uint32_t)qp->hca->limits.max_qp_init_rd_atom}},
 	    {IBV_QP_MAX_DEST_RD_ATOMIC,
-	     {"max_dest_rd_atomic", attr->max_dest_rd_atomic, 0, EMU_MAX_RD_ATOMIC}},
+	     {"max_dest_rd_atomic", attr->max_dest_rd_atomic, 0,
+	      (uint32_t)qp->hca->limits.max_qp_rd_atom}},
 	    {IBV_QP_TIMEOUT, {"timeout", attr->timeout, 0, 31}},
 	    {IBV_QP_MIN_RNR_TIMER, {"min_rnr_timer", attr->min_rnr_timer, 0, 31}},
 	    {IBV_QP_RETRY_CNT, {"retry_cnt", attr->retry_cnt, 0, 7}},

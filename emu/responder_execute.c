@@ -156,7 +156,8 @@ static bool allowed(const struct emu_qp *qp, const struct roce_hdr *h, uint32_t 
 		return have & IBV_ACCESS_REMOTE_READ;
 	case ROCE_CMP_SWAP:
 	case ROCE_FETCH_ADD:
-		return have & IBV_ACCESS_REMOTE_ATOMIC;
+		return have & IBV_ACCESS_REMOTE_ATOMIC &&
+		       qp->hca->limits.atomic_cap != IBV_ATOMIC_NONE;
 	case ROCE_ATOMIC_WRITE:
 		return have & IBV_ACCESS_REMOTE_WRITE;
 	case ROCE_FLUSH:

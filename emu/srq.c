@@ -16,11 +16,13 @@ uint32_t emu_recv_wqe_size(uint32_t max_sge)
 }
 
 /* ibv_create_srq(3); rxe_srq_chk_init() */
-static int check_init(struct ibv_srq_attr *attr)
+static int check_init(const struct emu_limits *l, struct ibv_srq_attr *attr)
 {
-	if (attr->max_wr == 0 || attr->max_wr > EMU_MAX_SRQ_WR)
+	if (!l->max_srq)
+		return -EOPNOTSUPP;
+	if (attr->max_wr == 0 || attr->max_wr > l->max_srq_wr)
 		return -EINVAL;
-	if (attr->max_sge > EMU_MAX_SRQ_SGE)
+	if (attr->max_sge > l->max_srq_sge)
 		return -EINVAL;
 	if (attr->max_sge == 0)
 		attr->max_sge = 1;
@@ -47,12 +49,12 @@ int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
 
 	if (!xrcd != !cq)
 		return -EINVAL;
-	ret = check_init(attr);
+	ret = check_init(&hca->limits, attr);
 	if (ret) {
 		emu_made(hca, TRACE_OBJ_SRQ, 0, pd->num, attr->max_wr, ret);
 		return ret;
 	}
-	if (hca->srqs.used >= EMU_MAX_SRQ)
+	if (hca->srqs.used >= hca->limits.max_srq)
 		return -ENOMEM;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
@@ -91,11 +93,14 @@ static int check_modify(const struct emu_srq *srq, const struct ibv_srq_attr *at
 			int mask)
 {
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr;
+	const struct emu_limits *l = &srq->hca->limits;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return -EINVAL;
 	if (mask & IBV_SRQ_MAX_WR) {
-		if (max_wr == 0 || max_wr > EMU_MAX_SRQ_WR)
+		if (!(l->device_cap_flags & IBV_DEVICE_SRQ_RESIZE))
+			return -EINVAL;
+		if (max_wr == 0 || max_wr > l->max_srq_wr)
 			return -EINVAL;
 		if (!(mask & IBV_SRQ_LIMIT) && max_wr < srq->limit)
 			return -EINVAL;

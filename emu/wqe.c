@@ -242,8 +242,34 @@ static uint32_t ud_mtu(const struct emu_qp *qp)
 	return 128u << qp->hca->mtu;
 }
 
+/* What the device of a profile does not do */
+static bool lacks(const struct emu_limits *l, const struct tr_wqe *w)
+{
+	switch ((enum wqe_kind)w->kind) {
+	case WQE_ATOMIC:
+		return l->atomic_cap == IBV_ATOMIC_NONE;
+	case WQE_ATOMIC_WRITE:
+		return !(l->device_cap_flags & EMU_CAP_ATOMIC_WRITE);
+	case WQE_FLUSH:
+		return !(l->device_cap_flags &
+			 (EMU_CAP_FLUSH_GLOBAL | EMU_CAP_FLUSH_PERSISTENT));
+	case WQE_READ:
+		return w->num_sge > l->max_sge_rd;
+	case WQE_SEND:
+	case WQE_WRITE:
+	case WQE_LOCAL_INV:
+	case WQE_BIND_MW:
+		return false;
+	}
+	return false;
+}
+
 static void check_limits(const struct emu_qp *qp, struct tr_wqe *w)
 {
+	if (lacks(&qp->hca->limits, w))
+		fail(w, IBV_WC_LOC_QP_OP_ERR);
+	if (w->length > qp->hca->limits.max_msg_sz)
+		fail(w, IBV_WC_LOC_LEN_ERR);
 	switch ((enum wqe_kind)w->kind) {
 	case WQE_ATOMIC:
 	case WQE_ATOMIC_WRITE:

@@ -11,6 +11,8 @@ int emu_xrcd_create(struct emu_hca *hca, struct emu_xrcd **out)
 {
 	struct emu_xrcd *xrcd;
 
+	if (!(hca->limits.device_cap_flags & IBV_DEVICE_XRC))
+		return -EOPNOTSUPP;
 	if (hca->num_xrcds >= EMU_MAX_XRCD)
 		return -ENOMEM;
 	xrcd = calloc(1, sizeof(*xrcd));

@@ -35,7 +35,8 @@ struct command {
 struct options;
 
 extern const struct command command_run, command_stat, command_why, command_trace,
-    command_report, command_view, command_top, command_sweep, command_doctor;
+    command_report, command_view, command_top, command_sweep, command_doctor,
+    command_profile;
 
 /* One line "urxe: ..." on stderr; returns EXIT_USAGE */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -13,7 +13,7 @@
 
 static const struct command *const commands[] = {
     &command_run,    &command_stat, &command_why, &command_sweep,  &command_trace,
-    &command_report, &command_view, &command_top, &command_doctor,
+    &command_report, &command_view, &command_top, &command_doctor, &command_profile,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

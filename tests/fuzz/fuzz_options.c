@@ -7,8 +7,10 @@
 #include "odp/script.h"
 #include "tests/fuzz/fuzz.h"
 #include "verbs/host/options.h"
+#include "verbs/host/profile.h"
 
-#define TEXT 600
+#define TEXT	600
+#define NOWHERE 8192 /* bytes that comments may have */
 
 static void must_be_a_line(const char *err)
 {
@@ -45,6 +47,21 @@ static void languages(const char *text)
 		free(script);
 }
 
+static void profiles(const char *text)
+{
+	FILE *nowhere = fmemopen(NULL, NOWHERE, "w");
+	struct profile p;
+	char err[256] = "";
+
+	if (profile_parse(text, &p, err, sizeof(err)))
+		must_be_a_line(err);
+	err[0] = '\0';
+	if (nowhere && profile_from_devinfo(text, NULL, &p, nowhere, err, sizeof(err)))
+		must_be_a_line(err);
+	if (nowhere)
+		fclose(nowhere);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
@@ -61,5 +78,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	option(options_desc(which % rows), text);
 	languages(text);
 	options_nearest(text, which & 1);
+	profiles(text);
 	return 0;
 }

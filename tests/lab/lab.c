@@ -26,8 +26,8 @@ static struct ibv_qp *make_qp(struct lab *l)
 	    .qp_type = IBV_QPT_RC,
 	    .cap = {.max_send_wr = 64,
 		    .max_recv_wr = 64,
-		    .max_send_sge = 8,
-		    .max_recv_sge = 8},
+		    .max_send_sge = 6,
+		    .max_recv_sge = 6},
 	};
 	struct ibv_qp *qp = ibv_create_qp(l->pd, &attr);
 
@@ -41,7 +41,7 @@ void lab_open(struct lab *l)
 
 	ck_assert(list && list[0]);
 	ck_assert_int_eq(urxe_active(), 1);
-	*l = (struct lab){.rnr_retry = 7, .retry_cnt = 7, .timeout = 14};
+	*l = (struct lab){.rnr_retry = 7, .retry_cnt = 7, .timeout = 14, .reads = 16};
 	l->ctx = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	ck_assert(l->ctx);
@@ -74,7 +74,7 @@ static void connect_qp(const struct lab *l, struct ibv_qp *qp, const struct ibv_
 	    .qp_state = IBV_QPS_RTR,
 	    .path_mtu = IBV_MTU_4096,
 	    .dest_qp_num = peer->qp_num,
-	    .max_dest_rd_atomic = 16,
+	    .max_dest_rd_atomic = l->reads,
 	    .min_rnr_timer = 1, /* 10 us */
 	    .ah_attr = {.is_global = 1,
 			.port_num = 1,
@@ -85,7 +85,7 @@ static void connect_qp(const struct lab *l, struct ibv_qp *qp, const struct ibv_
 	    .timeout = l->timeout,
 	    .retry_cnt = l->retry_cnt,
 	    .rnr_retry = l->rnr_retry,
-	    .max_rd_atomic = 16,
+	    .max_rd_atomic = l->reads,
 	};
 
 	ck_assert_int_eq(ibv_modify_qp(qp, &reset, IBV_QP_STATE), 0);

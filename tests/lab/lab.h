@@ -29,7 +29,8 @@
 /*
  * struct lab
  * @cq: of both queue pairs
- * @rnr_retry, @retry_cnt, @timeout: of the next lab_connect(); lab_open() sets 7, 7, 14
+ * @rnr_retry, @retry_cnt, @timeout, @reads (at once): of the next lab_connect(); lab_open() sets
+ *		7, 7, 14, 16
  */
 struct lab {
 	struct ibv_context *ctx;
@@ -37,7 +38,7 @@ struct lab {
 	struct ibv_cq *cq;
 	struct ibv_qp *left, *right;
 	union ibv_gid gid;
-	uint8_t rnr_retry, retry_cnt, timeout;
+	uint8_t rnr_retry, retry_cnt, timeout, reads;
 };
 
 /* A device and two queue pairs; not connected yet */

@@ -20,7 +20,7 @@ ROOMS = {
     'emu':               'base net odp trace inject',
     'check/ids.h':       '',
     'check':             'base trace check/ids.h verbs/engine/checker.h verbs/host/libc.h verbs/preload',
-    'verbs/host':        'base net odp trace inject emu/hca.h check/ids.h',
+    'verbs/host':        'base net odp trace inject emu/hca.h emu/limits.h check/ids.h',
     'verbs/engine':      'base verbs/host emu net odp trace inject',
     'verbs/uverbs':      'base verbs/engine verbs/host emu net odp trace inject',
     'verbs/ucma/will_*': 'base net emu/cm_mad.h verbs/ucma/will.h',

@@ -166,6 +166,7 @@ static int start_device(struct engine *e, unsigned int index)
 {
 	struct engine_device *d = &e->dev[index];
 	struct emu_hca_cfg cfg = {.odp = e->odp,
+				  .limits = &e->profile.limits,
 				  .seed = engine_now() ^ (uint64_t)getpid()};
 	struct netdev_info info;
 	int ret;
@@ -281,6 +282,23 @@ static void discard(struct engine *e)
 	free(e);
 }
 
+/* Of faults, what the user says goes before what the profile does. 0, or -errno with @err */
+static int read_settings(struct engine *e, char *err, size_t errlen)
+{
+	struct options *o = &e->opt;
+	int ret = options_from_env(o, err, errlen);
+
+	if (!ret)
+		ret = profile_load(o->profile, &e->profile, err, errlen);
+	if (ret)
+		return ret;
+	if (!o->model_given)
+		o->odp.model = e->profile.model;
+	if (!o->latency_given)
+		o->odp.latency = e->profile.fault_latency_us * 1000;
+	return 0;
+}
+
 static struct engine *engine_start(void)
 {
 	const char *what = "settings";
@@ -299,7 +317,7 @@ static struct engine *engine_start(void)
 	ret = e->wake_fd < 0 ? -errno : 0;
 	options_default(&e->opt);
 	if (!ret)
-		ret = options_from_env(&e->opt, err, sizeof(err));
+		ret = read_settings(e, err, sizeof(err));
 	if (!ret)
 		ret = inject_start(e->opt.dir, e->opt.inject, err, sizeof(err));
 	if (!ret)

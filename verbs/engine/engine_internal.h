@@ -13,11 +13,13 @@
 
 #include "base/lock.h"
 #include "verbs/engine/engine.h"
+#include "verbs/host/profile.h"
 
 /*
  * struct engine - the one root object
  * @lock:	serialises all of the core: hca, port, cm
  * @opt:	settings; constant once the engine runs
+ * @profile:	the device that each answers as
  * @cm, @cm_arg: the connection manager's hooks, NULL before it is needed
  * @sinks:	who hears of port events
  * @helper:	the thread
@@ -38,6 +40,7 @@
 struct engine {
 	struct lock lock;
 	struct options opt;
+	struct profile profile;
 	struct recorder *rec;
 	struct callers *callers;
 	struct odp_domain *odp;

@@ -19,6 +19,7 @@
 #include "net/impair.h"
 #include "verbs/host/options.h"
 #include "verbs/host/options_check.h"
+#include "verbs/host/options_profile.h"
 #include "verbs/host/options_text.h"
 
 #define NAME_LEN_MAX 40	    /* of names that are compared */
@@ -322,6 +323,8 @@ static int set_model(struct options *o, struct odp_fault_rule *rule, const char 
 			   ODP_FAULT_MODEL_NAMES);
 	if (rule)
 		rule->has_model = true;
+	else
+		o->model_given = true;
 	return 0;
 }
 
@@ -329,7 +332,7 @@ static bool give_model(const struct options *o, const struct odp_fault_rule *rul
 		       char value[32])
 {
 	snprintf(value, 32, "%s", odp_model_name(rule ? rule->model : o->odp.model));
-	return rule ? rule->has_model : o->odp.model != ODP_FAULT_SYNC;
+	return rule ? rule->has_model : o->model_given;
 }
 
 static int parse_model(struct options *o, const char *v, char *err, size_t errlen)
@@ -345,6 +348,7 @@ static bool format_model(const struct options *o, char *buf, size_t len)
 static void clear_model(struct options *o)
 {
 	o->odp.model = ODP_FAULT_SYNC;
+	o->model_given = false;
 	for (unsigned int i = 0; i < o->n_faults; i++)
 		o->faults[i].has_model = false;
 	for (unsigned int i = 0; i < o->odp.n_named; i++)
@@ -443,6 +447,8 @@ static int set_latency(struct options *o, struct odp_fault_rule *rule, const cha
 
 	if (!ret && rule)
 		rule->has_latency = true;
+	else if (!ret)
+		o->latency_given = true;
 	return ret;
 }
 
@@ -450,7 +456,7 @@ static bool give_latency(const struct options *o, const struct odp_fault_rule *r
 			 char value[32])
 {
 	snprintf(value, 32, "%" PRIu64 "ns", rule ? rule->latency : o->odp.latency);
-	return rule ? rule->has_latency : o->odp.latency != 0;
+	return rule ? rule->has_latency : o->latency_given;
 }
 
 static int parse_latency(struct options *o, const char *v, char *err, size_t errlen)
@@ -466,6 +472,7 @@ static bool format_latency(const struct options *o, char *buf, size_t len)
 static void clear_latency(struct options *o)
 {
 	o->odp.latency = 0;
+	o->latency_given = false;
 	for (unsigned int i = 0; i < o->n_faults; i++)
 		o->faults[i].has_latency = false;
 	for (unsigned int i = 0; i < o->odp.n_named; i++)
@@ -728,6 +735,12 @@ static const struct row rows[] = {
       "stands for the process id"},
      parse_stats,
      format_stats},
+    {{"profile", "URXE_PROFILE", "NAME|FILE", NULL, false,
+      "answer as a device that is known: limits, capabilities, speed,\n"
+      "page faults; see urxe profile list. A file has a dot or a slash\n"
+      "in its name"},
+     parse_profile,
+     format_profile},
     {{"odp-model", "URXE_ODP_MODEL", "[WHERE:]MODEL", NULL, true,
       "how a page fault of the device is served: sync (at once;\n"
       "default), rnr (the responder answers \"not ready\" meanwhile,\n"

@@ -23,6 +23,8 @@
  * @device:	NAME=IFACE pairs; n_devices 0: one per interface that is up, lo first
  * @backend:	"socket", "uring", or empty
  * @lanes:	packets within the host may take shared memory
+ * @profile:	the device to answer as: a name or a file, see profile.h; or empty: rxe
+ * @model_given, @latency_given: @odp has them from the user, and not the profile's
  * @odp:	fault model, snapshot, latency ... (odp.script points into @odp_script)
  * @faults:	what is special about the faults of devices, by name; the first @n_faults
  * @inject:	rules of what goes wrong on purpose, or empty
@@ -48,6 +50,8 @@ struct options {
 	unsigned int n_devices;
 	char backend[16];
 	bool lanes;
+	char profile[256];
+	bool model_given, latency_given;
 	struct odp_config odp;
 	struct odp_fault_rule faults[OPTIONS_MAX_DEVICES];
 	unsigned int n_faults;

@@ -401,9 +401,14 @@ static void write_gids(struct tree *t, const char *port, const struct sysfs_devi
 
 static void write_port(struct tree *t, const char *port, const struct sysfs_device *d)
 {
+	char rate[40] = "2.5 Gb/sec (1X SDR)";
+
+	if (d->profile)
+		profile_rate(d->profile, rate, sizeof(rate) - 1);
+	strcat(rate, "\n");
 	put(t, state_text(d->up), "%s/state", port);
 	put(t, phys_state_text(d->up), "%s/phys_state", port);
-	put(t, "2.5 Gb/sec (1X SDR)\n", "%s/rate", port);
+	put(t, rate, "%s/rate", port);
 	put(t, "0x0\n", "%s/lid", port);
 	put(t, "0\n", "%s/lid_mask_count", port);
 	put(t, "0x0\n", "%s/sm_lid", port);
@@ -436,6 +441,28 @@ static void put_node(struct tree *t, dev_t rdev, const char *name, const char *d
 	put_settable(t, "", "dev/infiniband/%s", name);
 }
 
+/* A line that only some cards have; it goes with the tree in any case */
+static void put_if(struct tree *t, const char *text, const char *dir, const char *name)
+{
+	char line[ATTRIBUTE_MAX];
+
+	snprintf(line, sizeof(line), "%s\n", text);
+	if (*text || t->pass != MAKE)
+		put(t, line, "%s/%s", dir, name);
+}
+
+/* What is the profile's; rxe has an empty line for its firmware, and no other */
+static void write_card(struct tree *t, const char *dir, const struct profile *p)
+{
+	char text[ATTRIBUTE_MAX] = "\n";
+
+	if (p && strcmp(p->limits.fw_ver, EMU_FW_VER_RXE) != 0)
+		snprintf(text, sizeof(text), "%s\n", p->limits.fw_ver);
+	put(t, text, "%s/fw_ver", dir);
+	put_if(t, p ? p->hca_type : "", dir, "hca_type");
+	put_if(t, p ? p->board_id : "", dir, "board_id");
+}
+
 static void write_ib(struct tree *t, const char *base, const struct sysfs_device *d)
 {
 	char text[160], dir[128];
@@ -446,7 +473,7 @@ static void write_ib(struct tree *t, const char *base, const struct sysfs_device
 	put(t, text, "%s/node_guid", dir);
 	put(t, text, "%s/sys_image_guid", dir);
 	put_settable(t, "rxe\n", "%s/node_desc", dir);
-	put(t, "\n", "%s/fw_ver", dir); /* rxe has none */
+	write_card(t, dir, d->profile);
 	snprintf(text, sizeof(text), "NAME=%s\n", d->name);
 	put_settable(t, text, "%s/uevent", dir);
 	snprintf(text, sizeof(text), "%s\n", d->ifname);
@@ -480,8 +507,12 @@ static void write_device(struct tree *t, const struct sysfs_device *d, unsigned 
 	char base[64], text[64];
 
 	snprintf(base, sizeof(base), "%s/%s", &PATHS_DEVICES[1], d->name);
-	put(t, "0xffff\n", "%s/vendor", base);
-	put(t, "0x0000\n", "%s/device", base);
+	snprintf(text, sizeof(text), "0x%04x\n",
+		 d->profile ? (unsigned int)d->profile->limits.pci_vendor : 0xffff);
+	put(t, text, "%s/vendor", base);
+	snprintf(text, sizeof(text), "0x%04x\n",
+		 d->profile ? (unsigned int)d->profile->limits.vendor_part_id : 0);
+	put(t, text, "%s/device", base);
 	put(t, "-1\n", "%s/numa_node", base);
 	snprintf(text, sizeof(text), "/sys/class/net/%s", d->ifname);
 	put_link(t, text, "%s/net/%s", base, d->ifname);

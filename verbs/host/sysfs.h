@@ -14,6 +14,7 @@
 
 #include "emu/hca.h"
 #include "net/path.h"
+#include "verbs/host/profile.h"
 
 /*
  * struct sysfs_device
@@ -22,6 +23,7 @@
  * @guid_be:	node GUID, network order
  * @up:		state of the port
  * @gid:	@n_gids of them, as netdev_read() orders them
+ * @profile:	the device that it answers as; NULL: rxe
  */
 struct sysfs_device {
 	char name[16];
@@ -30,6 +32,7 @@ struct sysfs_device {
 	bool up;
 	unsigned int n_gids;
 	struct net_ip gid[EMU_GID_TABLE_LEN];
+	const struct profile *profile;
 };
 
 /* sysfs_device_init - fill @d from the interface; 0, -ENODEV, or -errno */

@@ -50,16 +50,20 @@ int tree_devices(struct options *o)
 }
 
 /* 0, or -errno with a line in @err */
-static int read_devices(struct options *o, struct sysfs_device *devs, char *err,
-			size_t errlen)
+static int read_devices(struct options *o, struct sysfs_device *devs, struct profile *p,
+			char *err, size_t errlen)
 {
 	int ret = options_from_env(o, err, errlen);
 
+	if (!ret)
+		ret = profile_load(o->profile, p, err, errlen);
 	if (ret)
 		return ret;
 	ret = tree_devices(o);
 	for (unsigned int i = 0; !ret && i < o->n_devices; i++)
 		ret = sysfs_device_init(&devs[i], o->device[i].name, o->device[i].ifname);
+	for (unsigned int i = 0; i < o->n_devices; i++)
+		devs[i].profile = p;
 	if (ret)
 		snprintf(err, errlen, "cannot read the network interfaces: %s",
 			 strerror(-ret));
@@ -115,6 +119,7 @@ static bool is_there(const char *dir)
 struct work {
 	struct options o;
 	struct sysfs_device devs[OPTIONS_MAX_DEVICES];
+	struct profile profile;
 	char err[512];
 };
 
@@ -132,7 +137,7 @@ static void make_tree(void)
 		return;
 	}
 	options_default(&w->o);
-	ret = read_devices(&w->o, w->devs, w->err, sizeof(w->err));
+	ret = read_devices(&w->o, w->devs, &w->profile, w->err, sizeof(w->err));
 	if (!ret)
 		ret = write_tree(dir, w->devs, w->o.n_devices, w->err, sizeof(w->err));
 	if (ret)

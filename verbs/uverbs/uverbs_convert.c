@@ -5,7 +5,18 @@
 #include "verbs/uverbs/uverbs_convert.h"
 
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <stdio.h>
 #include <string.h>
+
+/* Three numbers, 16 bits each, of which librxe makes a text; others that a text has are lost */
+static uint64_t pack_fw_ver(const char *text)
+{
+	unsigned int part[3] = {0};
+
+	sscanf(text, "%u.%u.%u", &part[0], &part[1], &part[2]);
+	return (uint64_t)(part[0] & 0xffff) << 32 | (part[1] & 0xffff) << 16 |
+	       (part[2] & 0xffff);
+}
 
 void uverbs_from_device_attr(const struct ibv_device_attr_ex *attr,
 			     struct ib_uverbs_query_device_resp *resp)
@@ -13,7 +24,7 @@ void uverbs_from_device_attr(const struct ibv_device_attr_ex *attr,
 	const struct ibv_device_attr *a = &attr->orig_attr;
 
 	*resp = (struct ib_uverbs_query_device_resp){
-	    .fw_ver = 0, /* rxe has none */
+	    .fw_ver = pack_fw_ver(a->fw_ver),
 	    .node_guid = a->node_guid,
 	    .sys_image_guid = a->sys_image_guid,
 	    .max_mr_size = a->max_mr_size,
