@@ -385,7 +385,7 @@ void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
 		/* one that comes in the wait, about what is behind, says no more */
 		if ((flags & ROCE_F_AETH) &&
 		    (hdr.syndrome & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR &&
-		    !(wi->rnr_at && w->now < wi->rnr_until)) {
+		    !(wi->rnr_at && w->now <= wi->rnr_until)) {
 			wi->rnr_at = w->now;
 			wi->rnr_psn = hdr.psn;
 			wi->rnr_until = w->now + sim_rnr_ns(hdr.syndrome & 0x1f);

@@ -137,6 +137,111 @@ START_TEST(unreliable_requests_wait_where_they_are)
 }
 END_TEST
 
+/* What @b says is lost while @deaf, and a SEND comes once only. */
+static bool deaf;
+static unsigned int sends;
+
+static int a_send_comes_once(struct side *from, const struct roce_hdr *h, uint8_t *data,
+			     uint32_t len)
+{
+	if (from == &env.b)
+		return !deaf;
+	return (h->opcode & 0x1f) != ROCE_SEND_ONLY || !sends++;
+}
+
+/*
+ * A requester that asks again only for what was executed before the request that waits, as
+ * its window is small, hears of that.
+ */
+START_TEST(what_was_executed_before_the_one_that_waits_is_answered)
+{
+	slow_memory(&env.b, ODP_FAULT_SYNC);
+	slow.resolved = true;
+	deaf = true;
+	sends = 0;
+	env_connect((struct env_qp){.sig_all = true, .retry_cnt = 3, .timeout = 12});
+	env.filter = a_send_comes_once;
+	env_recv(&env.b, 1, 20000, 100);
+	env_post(&env.a, (struct env_wr){.id = 1,
+					 .op = _i ? IBV_WR_ATOMIC_FETCH_AND_ADD
+						  : IBV_WR_RDMA_WRITE,
+					 .len = 8,
+					 .remote = 40000});
+	env_run(1 * MS);
+	slow.resolved = false;
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_SEND, .len = 100});
+	env_run(1 * MS);
+	ck_assert(waits());
+	deaf = false;
+	env_run(30 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	resolve();
+	env_run(1000 * MS);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+}
+END_TEST
+
+static unsigned int answers_behind;
+static uint8_t atomic[64];
+static uint32_t atomic_len;
+
+/* Count what @b says of the atomic; when it is sent again it is kept back. */
+static int keep_atomic(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		       uint32_t len)
+{
+	uint8_t op = h->opcode & 0x1f;
+
+	if (from == &env.b) {
+		answers_behind += op == ROCE_ATOMIC_ACK;
+		return !deaf;
+	}
+	if (op != ROCE_FETCH_ADD || deaf)
+		return 1;
+	memcpy(atomic, data, len);
+	atomic_len = len;
+	return 0;
+}
+
+/*
+ * A READ that is asked for again is told to wait: the atomic that was sent behind it comes then,
+ * and an answer to that would say that the READ's response was lost.
+ */
+START_TEST(nothing_is_answered_behind_a_read_that_is_not_ready)
+{
+	struct net_path path = {.src = env.a.ip, .dst = env.b.ip};
+	struct net_rx rx = {.path = &path, .data = atomic};
+
+	slow_memory(&env.b, ODP_FAULT_RNR);
+	slow.resolved = true;
+	deaf = true;
+	answers_behind = 0;
+	env_connect((struct env_qp){.sig_all = true, .timeout = 12, .min_rnr_timer = 20});
+	env.filter = keep_atomic;
+	env_post(&env.a,
+		 (struct env_wr){
+		     .id = 1, .op = IBV_WR_RDMA_READ, .len = 100, .remote = 40000});
+	env_post(&env.a, (struct env_wr){.id = 2,
+					 .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					 .len = 8,
+					 .remote = 60000});
+	env_run(1 * MS);
+	ck_assert_uint_eq(answers_behind, 1); /* which is lost */
+	slow.resolved = false;
+	deaf = false;
+	while (!env.b.hca->counter[EMU_CNT_SND_RNR])
+		env_run(100 * US);
+	rx.len = atomic_len;
+	ck_assert_uint_gt(rx.len, 0);
+	emu_hca_rx(env.b.hca, &rx);
+	env_run(1 * MS);
+	ck_assert_uint_eq(answers_behind, 1);
+	env.filter = NULL;
+	resolve();
+	env_run(1000 * MS);
+	both_succeed();
+}
+END_TEST
+
 /* At the requester nothing runs meanwhile. */
 START_TEST(requester_waits_until_told)
 {
@@ -207,6 +312,9 @@ int main(void)
 	tcase_add_loop_test(tc, requester_is_kept_patient, 0, 2 * OPS);
 	tcase_add_test(tc, unreliable_requests_wait_where_they_are);
 	tcase_add_loop_test(tc, requester_waits_until_told, 0, 2 * OPS);
+	tcase_add_loop_test(tc, what_was_executed_before_the_one_that_waits_is_answered,
+			    0, 2);
+	tcase_add_test(tc, nothing_is_answered_behind_a_read_that_is_not_ready);
 	tcase_add_test(tc, damming_ends_with_the_fault);
 	tcase_add_loop_test(tc, told_too_early, 0, 2 * OPS);
 	tcase_add_loop_test(tc, qp_that_goes_away_waits_no_more, 0, 4 * OPS);
