@@ -37,6 +37,16 @@
 #define ROOM   65536 /* a limit as large as this is not worth the trouble */
 #define STACK  4096  /* bytes */
 
+/*
+ * ThreadSanitizer takes the child for one of fork(2), after which it looks at nothing any more, and
+ * forgets that the memory is the same.
+ */
+#ifdef __SANITIZE_THREAD__
+#define WATCHED true
+#else
+#define WATCHED false
+#endif
+
 struct call {
 	int (*fn)(void *arg, int lowest);
 	void *arg;
@@ -97,7 +107,7 @@ int outside_run(int (*fn)(void *arg, int lowest), void *arg)
 	rlim_t hard;
 	long pid;
 
-	if (under_valgrind() || is_barred(&hard))
+	if (under_valgrind() || WATCHED || is_barred(&hard))
 		return -EMFILE;
 	cancel_defer();
 	/* also those that pthread_sigmask(3) cannot block */

@@ -519,8 +519,8 @@ int os_linux_create(bool uffd, const struct uffd_hooks *hooks, void *arg,
 	os->pagemap = sys_out_of_the_way(sys_open("/proc/self/pagemap", O_RDONLY));
 	plain_init(&os->plain, (size_t)1 << os->page_shift);
 	pool_init(&os->pool);
+	*out = os; /* before there is a monitor, which looks at it */
 	os->uffd_errno = uffd ? -uffd_open(hooks, arg, &os->uffd) : ECANCELED;
-	*out = os;
 	return 0;
 }
 

@@ -550,16 +550,16 @@ int uffd_open(const struct uffd_hooks *hooks, void *arg, struct uffd **out)
 	u->arg = arg;
 	lock_init(&u->lock);
 	u->stop = sys_out_of_the_way((int)syscall(SYS_eventfd2, 0, O_CLOEXEC));
+	*out = u;
 	ret = u->stop < 0 ? -errno : start_monitor(u);
 	if (ret) {
+		*out = NULL;
 		sys_close(fd);
 		if (u->stop >= 0)
 			sys_close(u->stop);
 		free(u);
-		return ret;
 	}
-	*out = u;
-	return 0;
+	return ret;
 }
 
 void uffd_close(struct uffd *u)
