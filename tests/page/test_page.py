@@ -120,6 +120,12 @@ class TheLadder(Pages):
         self.assertGreater(lost, 0)
         self.assertIn('lost: its receiver has no record of it', self.run_js("byId('details').textContent"))
 
+    def test_what_is_not_known_of_a_record_is_not_there(self):
+        for kind in ('packet_out', 'reg_mr', 'invalidate', 'poll'):
+            self.choose_first(kind)
+            text = self.run_js("byId('details').textContent")
+            self.assertNotRegex(text, 'null|undefined|NaN')
+
     def test_a_request_is_followed_through_packets_to_both_completions(self):
         self.choose_first('post_send')
         text = self.run_js("byId('details').textContent")

@@ -30,11 +30,11 @@ class Details {
 		this.fate(i, fact);
 		byId('said').textContent = stampText(r.time[i]) + ' ms: ' + r.text(i);
 		const stack = L.stackOf(i);
-		box.replaceChildren(element('h3', {}, k.name.replace(/_/g, ' ')), facts,
+		box.replaceChildren(...[element('h3', {}, k.name.replace(/_/g, ' ')), facts,
 			stack.length ? element('h3', {}, 'Called from') : null,
 			stack.length ? element('ul', { class: 'stack' }, ...stack.map(s => element('li', {}, s))) : null,
 			chain.length > 1 ? element('h3', {}, 'What belongs to it') : null,
-			chain.length > 1 ? this.list(chain, i, from) : null);
+			chain.length > 1 ? this.list(chain, i, from) : null].filter(x => x));
 	}
 
 	/* What became of it */
