@@ -157,13 +157,11 @@ int uverbs_point_post(struct uverbs_context *ctx, const char *verb,
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-int uverbs_point_command(struct uverbs_context *ctx, uint32_t command)
+int uverbs_ask_command(struct uverbs_context *ctx, uint32_t command)
 {
 	uint32_t n = command & IB_USER_VERBS_CMD_COMMAND_MASK;
 	const char *verb = NULL;
 
-	if (!inject_on(INJECT_CALL))
-		return 0;
 	if (command & IB_USER_VERBS_CMD_FLAG_EXTENDED)
 		verb = n < COUNT(ex_commands) ? ex_commands[n] : NULL;
 	else
@@ -171,14 +169,12 @@ int uverbs_point_command(struct uverbs_context *ctx, uint32_t command)
 	return verb ? uverbs_point(ctx, verb) : 0;
 }
 
-int uverbs_point_method(struct uverbs_request *r)
+int uverbs_ask_method(struct uverbs_request *r)
 {
 	const struct uverbs_method *m = r->method;
 
-	if (!inject_on(INJECT_CALL))
-		return 0;
 	if (m->object == UVERBS_OBJECT_DEVICE && m->id == UVERBS_METHOD_INVOKE_WRITE)
-		return uverbs_point_command(
+		return uverbs_ask_command(
 		    r->ctx, (uint32_t)uattr_number(r, UVERBS_ATTR_WRITE_CMD));
 	for (size_t i = 0; i < COUNT(methods); i++)
 		if (methods[i].object == m->object && methods[i].method == m->id)

@@ -17,7 +17,18 @@ int uverbs_point(struct uverbs_context *ctx, const char *verb);
 int uverbs_point_post(struct uverbs_context *ctx, const char *verb,
 		      enum uobject_type type, uint32_t handle);
 /* A command by its number, a method by its request; those of no verb ask nothing */
-int uverbs_point_command(struct uverbs_context *ctx, uint32_t command);
-int uverbs_point_method(struct uverbs_request *r);
+int uverbs_ask_command(struct uverbs_context *ctx, uint32_t command);
+int uverbs_ask_method(struct uverbs_request *r);
+
+/* Without rules for calls, which is what all messages pay for, no function is called. */
+static inline int uverbs_point_command(struct uverbs_context *ctx, uint32_t command)
+{
+	return inject_on(INJECT_CALL) ? uverbs_ask_command(ctx, command) : 0;
+}
+
+static inline int uverbs_point_method(struct uverbs_request *r)
+{
+	return inject_on(INJECT_CALL) ? uverbs_ask_method(r) : 0;
+}
 
 #endif
