@@ -88,14 +88,14 @@ struct check_piece;
 
 /*
  * struct check_use - memory that an outstanding request uses
- * @lkey:	of its region; @writes: the HCA writes there
+ * @lkey:	of its region; @writes: the HCA writes there; @shared: also for another reason
  * @hash:	CRC of what it had when it was posted, if @hashed
  * @next, @prev: of all; @piece: places in the index
  */
 struct check_use {
 	uint64_t addr, len;
 	uint32_t lkey;
-	bool writes, hashed;
+	bool writes, hashed, shared;
 	uint32_t hash;
 	struct check_request *request;
 	struct check_use *next, *prev;
@@ -120,10 +120,11 @@ enum check_fate { CHECK_KEPT, CHECK_REMAPPED, CHECK_DISCARDED };
 
 /*
  * struct check_queue - requests that are outstanding, the oldest first
+ * @untaken:	the first receive that no message has taken
  * @unsignaled:	how many make no completion
  */
 struct check_queue {
-	struct check_request *first, *last;
+	struct check_request *first, *last, *untaken;
 	unsigned int n, unsignaled;
 };
 
@@ -233,6 +234,8 @@ void check_post_recv(struct check_object *q, const struct ibv_recv_wr *wr);
 void check_post_failed(struct check_object *q, bool receive, unsigned int n);
 /* It has polled this */
 void check_polled(struct check_object *cq, const struct ibv_wc *wc);
+/* A message takes the next receive request of @o */
+void check_taken(struct check_object *o, uint64_t wr_id);
 /* All are forgotten: the queue is reset or gone */
 void check_drop(struct check_object *q);
 /* May the HCA still touch its memory? */

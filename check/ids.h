@@ -88,6 +88,10 @@
 	X(RECEIVES_OVERLAP, "receives-overlap", BUFFERS, HAZARD,                         \
 	  "buffers of receives or READs that are outstanding together overlap",          \
 	  "the later message destroys the earlier one before the program has seen it")   \
+	X(RECEIVE_TOUCHED, "receive-touched", BUFFERS, HAZARD,                           \
+	  "a receive buffer was written to between the post and the message",            \
+	  "the HCA may write there any time: what the program wrote is lost, or "        \
+	  "destroys the message")                                                        \
 	X(SGE_OUTSIDE_MR, "sge-outside-mr", BUFFERS, ERROR,                              \
 	  "a request reaches beyond its memory region",                                  \
 	  "it ends in a local protection error, and the QP in ERR")                      \

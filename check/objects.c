@@ -567,10 +567,13 @@ enum {
 	OPERATION = 0x1f,
 };
 
-/* struct write - of a peer, to @mr by @qp; @takes: it may take a receive request */
+/*
+ * struct write - of a peer, to @mr by @qp; @takes: it may take a receive request; @told: it was
+ * found
+ */
 struct write {
 	const struct check_object *mr, *qp;
-	bool takes;
+	bool takes, told;
 };
 
 /* It tells by immediate data that it has come: the request that it takes gets no data. */
@@ -584,18 +587,20 @@ static bool is_taken_by(const struct check_request *r, const struct write *w)
 
 static bool meets_use(struct check_use *u, void *arg)
 {
-	const struct write *w = arg;
+	struct write *w = arg;
 	const struct check_object *mr = w->mr;
 	char name[64], what[96];
 
-	if (!check_is_active(u->request) || is_taken_by(u->request, w) ||
+	u->shared = true;
+	if (w->told || !check_is_active(u->request) || is_taken_by(u->request, w) ||
 	    check_ignored(u->addr, u->len))
 		return false;
 	const struct check_with with[] = {{"posted", u->request->posted},
 					  {"registered for the peer", mr->made}};
 	check_report(CHECK_REMOTE_WRITE_IN_USE, with, 2, "%s, used by %s",
 		     check_object_name(mr, name), check_request_name(u->request, what));
-	return true;
+	w->told = true;
+	return false;
 }
 
 static bool is_begin(uint8_t opcode)
@@ -639,7 +644,8 @@ static void peer_request(const struct trace_rec_packet_in *r)
 	check_fate(mr, addr, len, &(struct check_with){"a peer used it", NULL});
 	/* of several packets only the last one tells */
 	w = (struct write){
-	    mr, qp, qp->qp.opcode == WRITE_ONLY_IMM || qp->qp.opcode == WRITE_FIRST};
+	    mr, qp, qp->qp.opcode == WRITE_ONLY_IMM || qp->qp.opcode == WRITE_FIRST,
+	    false};
 	if (qp->qp.opcode != READ_REQUEST)
 		check_uses_in(addr, len, meets_use, &w);
 }
@@ -703,14 +709,17 @@ static void refused(uint64_t now, const struct trace_rec_nak_out *r)
 	}
 }
 
-static void taken(uint32_t qpn)
+static void taken(const struct trace_rec_take_receive *r)
 {
-	struct check_object *qp = check_find(TRACE_OBJ_QP, qpn);
+	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn);
+	struct check_object *srq = r->srq ? check_find(TRACE_OBJ_SRQ, r->srq) : NULL;
 
-	if (qp && qp->qp.srq)
-		qp->qp.srq->srq.taken++;
+	if (srq)
+		srq->srq.taken++;
 	else if (qp)
 		qp->qp.taken++;
+	if (srq || qp)
+		check_taken(srq ? srq : qp, r->wr_id);
 }
 
 static void completed(uint32_t num)
@@ -811,7 +820,7 @@ void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
 		completed(((const struct trace_rec_completion *)p)->cq);
 		break;
 	case TRACE_KIND_take_receive:
-		taken(((const struct trace_rec_take_receive *)p)->qpn);
+		taken(p);
 		break;
 	case TRACE_KIND_packet_in:
 		peer_request(p);

@@ -20,12 +20,21 @@
 #include "check/check.h"
 #include "check/objects.h"
 
-#define HASH_ALL (1u << 20) /* what is longer is hashed at its ends only */
-#define HASH_END (64u << 10)
-#define CHUNK	 4096u
-#define OPCODES	 16
+#define HASH_ALL    (1u << 20) /* what is longer is hashed at its ends only */
+#define HASH_END    (64u << 10)
+#define DATAGRAM    (40u + 4096u)
+#define CHUNK	    4096u
+#define MANY_SHARED 64
+#define OPCODES	    16
 
 static struct check_request *unused;
+static bool all_shared;
+
+/* struct sharing - a use that meets @n others */
+struct sharing {
+	struct check_use *u;
+	unsigned int n;
+};
 
 /* --- lists -------------------------------------------------------------------------- */
 
@@ -79,6 +88,8 @@ static void append(struct check_queue *q, struct check_request *r,
 	else
 		q->first = r;
 	q->last = r;
+	if (!q->untaken)
+		q->untaken = r;
 	q->n++;
 	if (!r->signaled)
 		q->unsignaled++;
@@ -98,6 +109,8 @@ static struct check_request *take_out(struct check_queue *q, struct check_reques
 		q->first = r->next;
 	if (q->last == r)
 		q->last = before;
+	if (q->untaken == r)
+		q->untaken = r->next;
 	q->n--;
 	if (!r->signaled)
 		q->unsignaled--;
@@ -170,13 +183,25 @@ static bool hash_range(uint64_t addr, uint64_t len, uint32_t *h)
 	return true;
 }
 
+/* Of a datagram no more is written than its GRH and the largest path MTU. */
+static uint64_t reach(const struct check_use *u)
+{
+	const struct check_request *r = u->request;
+	bool datagram =
+	    r->receive && r->qp->kind == TRACE_OBJ_QP && r->qp->qp.type == IBV_QPT_UD;
+
+	return datagram && u->len > DATAGRAM ? DATAGRAM : u->len;
+}
+
 static bool hash_use(const struct check_use *u, uint32_t *h)
 {
+	uint64_t len = reach(u);
+
 	*h = 1;
-	if (u->len <= HASH_ALL)
-		return hash_range(u->addr, u->len, h);
+	if (len <= HASH_ALL)
+		return hash_range(u->addr, len, h);
 	return hash_range(u->addr, HASH_END, h) &&
-	       hash_range(u->addr + u->len - HASH_END, HASH_END, h);
+	       hash_range(u->addr + len - HASH_END, HASH_END, h);
 }
 
 static void compare(const struct check_request *r, const struct check_use *u)
@@ -224,6 +249,21 @@ static bool meets_target(struct check_use *u, void *arg)
 		     check_request_name(m->r, one), check_request_name(u->request, other),
 		     (uint64_t)m->sge->addr);
 	return true;
+}
+
+/*
+ * From here on it is not known who has written to the memory of @u, and of the one that meets it
+ * (@arg). Who has many of them in one place never looks at what comes: all are shared then.
+ */
+static bool share(struct check_use *u, void *arg)
+{
+	struct sharing *s = arg;
+
+	if (!u->writes)
+		return false;
+	u->shared = s->u->shared = true;
+	all_shared = ++s->n == MANY_SHARED;
+	return all_shared;
 }
 
 static bool meets_read(struct check_use *u, void *arg)
@@ -318,9 +358,12 @@ static void begin_use(struct check_request *r, struct check_use *u,
 				.writes = is_written(r),
 				.request = r};
 	check_uses_in(addr, sge->length, u->writes ? meets_target : meets_read, &m);
+	if (u->writes && !all_shared)
+		check_uses_in(addr, sge->length, share, &(struct sharing){u, 0});
 	if (!u->writes && is_sent_once(r))
 		return;
-	if (!u->writes && check_is_pinned(mr) && check_wants(CHECK_SEND_CHANGED))
+	if ((!u->writes || (r->receive && !all_shared)) && check_is_pinned(mr) &&
+	    check_wants(CHECK_SEND_CHANGED))
 		u->hashed = hash_use(u, &u->hash);
 	check_use_add(u);
 }
@@ -467,6 +510,32 @@ void check_post_failed(struct check_object *o, bool receive, unsigned int n)
 		}
 		free_request(take_out(q, before, cq_of(o, receive)));
 	}
+}
+
+static void touched(const struct check_request *r, const struct check_use *u)
+{
+	const struct check_with with[] = {{"posted", r->posted}};
+	char what[96];
+	uint32_t h;
+
+	if (!u->hashed || u->shared || all_shared || !hash_use(u, &h) || h == u->hash ||
+	    check_ignored(u->addr, u->len))
+		return;
+	check_report(CHECK_RECEIVE_TOUCHED, with, 1,
+		     "%s, somewhere in %" PRIu64 " bytes at 0x%" PRIx64,
+		     check_request_name(r, what), u->len, u->addr);
+}
+
+void check_taken(struct check_object *o, uint64_t wr_id)
+{
+	struct check_queue *q = queue_of(o, true);
+	struct check_request *r = q->untaken;
+
+	if (!r || r->wr_id != wr_id)
+		return;
+	q->untaken = r->next;
+	for (unsigned int i = 0; i < r->n_uses; i++)
+		touched(r, &r->use[i]);
 }
 
 /* --- polls ----------------------------------------------------------------------------- */

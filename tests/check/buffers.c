@@ -251,6 +251,52 @@ static void receives_overlap_xrc(bool wrong)
 	pair_close(&p);
 }
 
+/* --- touched ----------------------------------------------------------------------- */
+
+static void send_and_receive(struct pair *p)
+{
+	NEED(!kit_send(p->k.left, p->from_mr, p->from, 64, SIGNALED));
+	kit_good(p->k.left_cq);
+	kit_good(p->k.right_cq);
+}
+
+static void receive_touched(bool wrong)
+{
+	struct pair p;
+
+	pair_open(&p);
+	if (!wrong)
+		memset(p.to, 0x55, 64);
+	NEED(!kit_recv(p.k.right, p.to_mr, p.to, 64));
+	if (wrong)
+		memset(p.to, 0x55, 64);
+	send_and_receive(&p);
+	p.to[0] = 1;
+	pair_close(&p);
+}
+
+static void touch(void *p)
+{
+	((char *)p)[63]++;
+}
+
+/* The second of a shared queue, its last byte, by a thread; the right one touches what it has got */
+static void receive_touched_srq(bool wrong)
+{
+	struct pair p;
+
+	kit_device(&p.k);
+	kit_srq(&p.k, 8);
+	kit_connect(&p.k);
+	pair_memory(&p);
+	NEED(!kit_srq_recv(p.k.srq, p.to_mr, p.to, 64));
+	NEED(!kit_srq_recv(p.k.srq, p.to_mr, p.to + 64, 64));
+	send_and_receive(&p);
+	kit_in_thread(touch, p.to + (wrong ? 64 : 0));
+	send_and_receive(&p);
+	pair_close(&p);
+}
+
 /* --- outside -------------------------------------------------------------------------------- */
 
 static void sge_outside_mr(bool wrong)
@@ -408,6 +454,8 @@ const struct program buffer_programs[] = {
     {"receives-overlap", "read-by-a-byte", receives_overlap_read},
     {"receives-overlap", "srq", receives_overlap_srq},
     {"receives-overlap", "xrc", receives_overlap_xrc},
+    {"receive-touched", "plain", receive_touched},
+    {"receive-touched", "srq", receive_touched_srq},
     {"sge-outside-mr", "plain", sge_outside_mr},
     {"sge-outside-mr", "second-sge", sge_outside_mr_second},
     {"sge-bad-lkey", "plain", sge_bad_lkey},

@@ -73,7 +73,7 @@ STATE = {
     'check/findings.c': dict.fromkeys(('findings', 'n_findings', 'expected', 'ignored', 'n_ignored'), LOADED),
     'check/ranges.c': dict.fromkeys(('bucket', 'unused', 'all', 'in_size', 'n_uses'), LOADED),
     'check/objects.c': dict.fromkeys(('bucket', 'asked', 'device', 'gone', 'n_gone', 'pages'), LOADED),
-    'check/requests.c': {'unused': LOADED},
+    'check/requests.c': {'unused': LOADED, 'all_shared': LOADED},
     'check/memory.c': {'kept': LOADED, 'n_kept': LOADED, 'looking_up': 'of free(3), which gets no argument'},
     'check/verbs.c': {'wrapped': ORIGINALS},
     'tools/symbols.c': {'debug_path': LIBDW, 'dwfl': LIBDW},

@@ -46,6 +46,71 @@ START_TEST(what_is_recorded_is_read_back)
 }
 END_TEST
 
+START_TEST(a_record_names_its_device)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_recorder(path, 64);
+	struct trace_reader *t;
+	struct trace_record rec;
+
+	TRACE_OF(r, 3, 1000, qp_state, .qpn = 1);
+	TRACE(r, 2000, qp_state, .qpn = 2);
+	t = open_file(path);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.device, 3);
+	ck_assert_uint_eq(rec.kind, TRACE_KIND_qp_state);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.device, 0);
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+static struct {
+	unsigned int n;
+	uint16_t device;
+	enum trace_kind kind;
+	uint64_t time;
+} told;
+
+static void listen_to(uint16_t device, uint64_t now, enum trace_kind kind,
+		      const uint64_t *payload)
+{
+	told.n++;
+	told.device = device;
+	told.kind = kind;
+	told.time = now;
+}
+
+/* What it hears of is not recorded for that reason, and the other way round. */
+START_TEST(a_listener_hears_of_its_kinds)
+{
+	char *path = fresh_path();
+	const struct recorder_cfg cfg = {.path = path, .slots = 64};
+	struct trace_reader *t;
+	struct trace_record rec;
+	struct recorder *r;
+
+	ck_assert_int_eq(recorder_open(&cfg, &r), 0);
+	recorder_tell(r, 1ull << TRACE_KIND_packet_in, listen_to);
+	TRACE_OF(r, 2, 7, packet_in, .qpn = 1);
+	ck_assert_uint_eq(told.n, 1);
+	ck_assert_uint_eq(told.device, 2);
+	ck_assert_uint_eq(told.kind, TRACE_KIND_packet_in);
+	ck_assert_uint_eq(told.time, 7);
+	TRACE(r, 8, qp_state, .qpn = 1);
+	ck_assert_uint_eq(told.n, 1);
+	t = open_file(path);
+	ck_assert(trace_next(t, &rec));
+	ck_assert_uint_eq(rec.kind, TRACE_KIND_qp_state);
+	ck_assert(!trace_next(t, &rec));
+	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
 START_TEST(the_ring_keeps_the_newest_and_counts_the_others)
 {
 	char *path = fresh_path();
@@ -547,6 +612,8 @@ static Suite *suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_is_recorded_is_read_back);
+	tcase_add_test(tc, a_record_names_its_device);
+	tcase_add_test(tc, a_listener_hears_of_its_kinds);
 	tcase_add_test(tc, the_ring_keeps_the_newest_and_counts_the_others);
 	tcase_add_test(tc, busy_kinds_are_recorded_in_full_traces_only);
 	tcase_add_test(tc, without_a_recorder_nothing_happens);
