@@ -27,6 +27,7 @@
 #include "tools/tools.h"
 #include "verbs/host/options.h"
 #include "verbs/host/tree.h"
+#include "verbs/host/unopened.h"
 
 #define MAX_OPTIONS 40
 #define OPT_TABLE   256 /* getopt values of the table's rows begin here */
@@ -426,6 +427,26 @@ static void order_capture(const struct options *o)
 			    strerror(-ret));
 }
 
+static void is_there(void *arg, const struct segment *s)
+{
+	*(bool *)arg = true;
+}
+
+/* A library that chooses for its program may have taken something else. */
+static void say_unopened(const struct session *s)
+{
+	bool opened = false;
+	char who[160];
+
+	if (!unopened_find(s->lock, who, sizeof(who)))
+		return;
+	segments_of(s->dir, is_there, &opened);
+	if (!opened)
+		usage_error("no program of this run opened a device; %s (what MPI and "
+			    "the like must be told: docs/programs.md)",
+			    who);
+}
+
 /* What is told of the run, and the end of its directory. The exit code */
 static int conclude(const struct options *o, const struct checks *checks,
 		    const struct keep *keep, const struct session *session,
@@ -435,6 +456,8 @@ static int conclude(const struct options *o, const struct checks *checks,
 	injected_warn(session->dir, o->inject);
 	order_capture(o);
 	control_keep(session->dir);
+	if (!s->leftover)
+		say_unopened(session);
 	if (s->ran)
 		code = checks_judge(checks, s, argv, code);
 	if (o->check[0] && checked_report(o) && o->check_exitcode)

@@ -25,6 +25,7 @@
 #include "tools/tools.h"
 #include "tools/will_watch.h"
 #include "verbs/host/tree.h"
+#include "verbs/host/unopened.h"
 #include "verbs/ucma/will.h"
 #include "verbs/ucma/will_file.h"
 
@@ -239,6 +240,7 @@ static void remove_wills(int dir, bool *others)
 	while (d && (e = readdir(d))) {
 		if (is_numbered(e->d_name, WILL_PREFIX) ||
 		    is_numbered(e->d_name, "check.") ||
+		    is_numbered(e->d_name, UNOPENED_PREFIX) ||
 		    is_numbered(e->d_name, "." WILL_PREFIX))
 			unlinkat(dir, e->d_name, 0);
 		else if (*e->d_name != '.' && strcmp(e->d_name, "stat") != 0 &&

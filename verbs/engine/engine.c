@@ -25,7 +25,9 @@
 #include "verbs/host/libc.h"
 #include "verbs/host/netdev.h"
 #include "verbs/host/reason.h"
+#include "verbs/host/paths.h"
 #include "verbs/host/tree.h"
+#include "verbs/host/unopened.h"
 
 #define TABLE_GONE                                                                       \
 	"urxe: the file by which processes find each other (/dev/shm/urxe*) was "        \
@@ -428,8 +430,10 @@ __attribute__((destructor)) static void engine_exit(void)
 	struct engine *e = engine_running();
 	int i;
 
-	if (!e)
+	if (!e) {
+		unopened_leave(paths_dir(), false);
 		return;
+	}
 	/*
 	 * Whoever holds the lock gives it back soon, unless it is this thread, in a
 	 * signal handler.

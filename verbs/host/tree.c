@@ -26,6 +26,7 @@
 #include "verbs/host/paths.h"
 #include "verbs/host/reason.h"
 #include "verbs/host/sysfs.h"
+#include "verbs/host/unopened.h"
 
 #define NEW "new-XXXXXX"
 
@@ -129,6 +130,7 @@ static void make_tree(void)
 	struct work *w;
 	int ret;
 
+	unopened_leave(dir, true);
 	if (is_there(dir))
 		return;
 	w = calloc(1, sizeof(*w));
