@@ -434,8 +434,9 @@ void findings_add(struct findings *f, const struct moment *m)
 {
 	const struct trace_record *r = &m->r;
 
-	if (!f->first)
+	if (!f->any)
 		f->first = m->time;
+	f->any = true;
 	f->last = m->time;
 	if (r->kind == TRACE_KIND_drop)
 		add_drop(f, m);

@@ -99,7 +99,7 @@ struct event {
  * struct findings
  * @list:	the sentences; @nowhere: one that there is no memory for
  * @event:	records that become sentences
- * @first, @last: times of the trace
+ * @first, @last: times of the trace, if there is @any record
  * @told:	records by kind that became an event
  * @stray:	packets thrown away that belong to no QP, the last in trace @stray_from
  */
@@ -112,6 +112,7 @@ struct findings {
 	struct finding *list, nowhere;
 	struct event *event;
 	size_t n_list, room, n_events, room_events;
+	bool any;
 	uint64_t first, last;
 	uint64_t told[TRACE_N_KINDS];
 	struct since stray[TRACE_N_DROPS];

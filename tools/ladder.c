@@ -198,13 +198,13 @@ int ladder_print(struct trace_reader **t, int n, bool errors, FILE *out)
 	struct sum *sum = calloc((size_t)n, sizeof(*sum));
 	struct timeline *tl = timeline_open(t, n);
 	struct findings *f = findings_new(t, n, tl);
-	bool ok = sum && tl && f;
+	bool ok = sum && tl && f, any = false;
 	uint64_t first = 0;
 	struct moment m;
 
 	while (ok && timeline_next(tl, &m)) {
-		if (!first)
-			first = m.time;
+		first = any ? first : m.time;
+		any = true;
 		if (!errors || trace_kind(m.r.kind)->severity >= TRACE_NOTICE)
 			print_line(out, t[m.from], letter_of(m.from), m.time - first,
 				   &m.r);

@@ -104,7 +104,7 @@ int page_records_put(struct page_records *p, struct timeline *tl, struct finding
 	int ret = 0;
 
 	while (!ret && timeline_next(tl, &m)) {
-		if (!p->base)
+		if (!p->total && !n)
 			before = p->base = m.time;
 		findings_add(f, &m);
 		fill_row(p->row[n++], &m, before);

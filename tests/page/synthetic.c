@@ -1,11 +1,11 @@
 /*
  * synthetic.c - traces of a conversation that never was, of any size.
  *
- * usage: synthetic EVENTS OUT-A OUT-B [SKEW-NS]
+ * usage: synthetic EVENTS OUT-A OUT-B [SKEW-NS|simulator]
  *
  * Two processes on hosts a and b exchange messages of three packets; each hundredth packet is lost
  * and sent again after a timeout, each fiftieth message finds no receive request. The clock of b
- * is ahead by SKEW-NS.
+ * is ahead by SKEW-NS. The clock of a simulator is that of no host, and begins with 0.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,13 +29,13 @@ struct side {
 };
 
 static struct side open_side(const char *path, const char *host, uint64_t events,
-			     uint64_t ahead)
+			     uint64_t ahead, bool simulator)
 {
 	struct recorder_cfg cfg = {.path = path,
 				   .slots = 1,
 				   .full = true,
-				   .mono = 1000000000,
-				   .real = 1700000000000000000ull};
+				   .mono = simulator ? 0 : 1000000000,
+				   .real = simulator ? 0 : 1700000000000000000ull};
 	struct side s = {.ahead = ahead};
 
 	while (cfg.slots < events)
@@ -147,15 +147,18 @@ int main(int argc, char **argv)
 {
 	uint64_t events = argc > 3 ? strtoull(argv[1], NULL, 10) : 0, now = 2000000000;
 	uint64_t skew = argc > 4 ? strtoull(argv[4], NULL, 10) : 0, seed = 1;
+	bool simulator = argc > 4 && !strcmp(argv[4], "simulator");
 	struct side a, b;
 	uint32_t number = 0;
 
 	if (!events) {
-		fputs("usage: synthetic EVENTS OUT-A OUT-B [SKEW-NS]\n", stderr);
+		fputs("usage: synthetic EVENTS OUT-A OUT-B [SKEW-NS|simulator]\n",
+		      stderr);
 		return 2;
 	}
-	a = open_side(argv[2], "a", events, 0);
-	b = open_side(argv[3], "b", events, skew);
+	a = open_side(argv[2], "a", events, 0, simulator);
+	b = open_side(argv[3], "b", events, skew, simulator);
+	now = simulator ? 0 : now;
 	a.qpn = b.peer = QPN_A;
 	b.qpn = a.peer = QPN_B;
 	begin_side(&a, now);

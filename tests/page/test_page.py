@@ -3,6 +3,7 @@
 
 usage: test_page.py URXE SYNTHETIC
 """
+import json
 import os
 import re
 import subprocess
@@ -60,13 +61,27 @@ class TheWhole(Pages):
         self.assertTrue(self.run_js('app.records.time.subarray(0, app.records.n).every((t, i, a) => !i || t >= a[i - 1])'))
 
     def test_it_has_the_same_records_as_the_export(self):
-        import json
         out = subprocess.run([URXE, 'trace', 'export', '--json', self.traces[0]], check=True, stdout=subprocess.PIPE).stdout
         records = json.loads(out)['records']
         posts = [r for r in records if r['kind'] == 'post_send']
         shown = self.run_js("(() => { const r = app.records, f = []; for (let i = 0; i < r.n; i++) if (r.kind[i] === KIND.post_send) "
                             "f.push(r.words_of(i, r.field(i, 'wr_id'))); return f; })()")
         self.assertEqual(shown, [p['wr_id'] for p in posts])
+
+    def test_times_are_those_of_the_trace_also_if_they_begin_with_0(self):
+        traces = [os.path.join(self.dir, 'sim-' + x + '.trace') for x in 'ab']
+        subprocess.run([SYNTHETIC, '2000', *traces, 'simulator'], check=True)
+        for files, page in (([self.traces[0]], self.browser.open('file://' + self.report('one.html', self.traces[0]))),
+                            (traces, self.browser.open('file://' + self.report('sim.html', *traces)))):
+            times = []
+            for f in files:
+                out = subprocess.run([URXE, 'trace', 'export', '--json', f], check=True, stdout=subprocess.PIPE).stdout
+                times += [r['t'] for r in json.loads(out)['records']]
+            first = min(times)
+            self.assertEqual(page.run('Array.from(app.records.time.subarray(0, app.records.n))'), [t - first for t in sorted(times)])
+        text = subprocess.run([URXE, 'report', *traces], check=True, stdout=subprocess.PIPE).stdout.decode().split('\nFindings')[0]
+        shown = [float(x) for x in re.findall(r'(?m)^ *([0-9.]+) ms', text)]
+        self.assertEqual([round(x * 1e6) for x in shown], sorted(times))
 
     def test_the_clocks_of_two_hosts_are_aligned(self):
         early = self.run_js('(() => { const r = app.records, l = app.links; let n = 0; for (let i = 0; i < r.n; i++) '
