@@ -25,7 +25,7 @@
 #define DISTURBED_SLOTS 4096u
 #define RUNS_PER_EVENT	20000u /* emu_hca_run() without an end */
 #define SAME_TIME_MAX	5000u  /* deadlines in the past, again and again */
-#define EVENTS_MAX	400000u
+#define EVENTS_MAX	6400000u
 
 /* --- random numbers --------------------------------------------------------------- */
 
