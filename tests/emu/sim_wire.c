@@ -390,6 +390,11 @@ void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
 			wi->rnr_psn = hdr.psn;
 			wi->rnr_until = w->now + sim_rnr_ns(hdr.syndrome & 0x1f);
 		}
+		/* it was executed in spite of that: a copy of it came later, or had waited */
+		if ((flags & ROCE_F_AETH) && wi->rnr_at &&
+		    (hdr.syndrome & ROCE_AETH_TYPE_MASK) == ROCE_AETH_ACK &&
+		    roce_psn_cmp(hdr.psn, wi->rnr_psn) >= 0)
+			wi->rnr_at = 0;
 		answered(wi, &hdr, flags);
 		return;
 	}
