@@ -117,7 +117,10 @@ START_TEST(address_handles_are_checked)
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -ENODATA);
 	a = fake_ah(200, &v4);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
+	/* behind the table, for either family: what lies there may look like an address */
 	a = fake_ah(EMU_GID_TABLE_LEN, &v4);
+	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
+	a = fake_ah(EMU_GID_TABLE_LEN, &v6);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);
 	a = fake_ah(0, &v6);
 	ck_assert_int_eq(emu_ah_create(pd, &a, &x), -EINVAL);

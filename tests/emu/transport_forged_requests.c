@@ -85,6 +85,7 @@ START_TEST(a_duplicate_read_that_asks_for_more_is_dropped)
 	env.filter = watch;
 	memset(&seen, 0, sizeof(seen));
 	inject(&env.b, request(ROCE_READ_REQ, 0, 3001), 0, (struct wrong){0});
+	inject(&env.b, request(ROCE_READ_REQ, 0, 4096), 0, (struct wrong){0});
 	inject(&env.b, request(ROCE_READ_REQ, 0, 100), 0, (struct wrong){0});
 	inject(&env.b, request(ROCE_READ_REQ, 1, 3000), 0, (struct wrong){0});
 	h = request(ROCE_READ_REQ, 0, 3000);
@@ -153,6 +154,22 @@ START_TEST(a_duplicate_is_that_of_the_newest_request_with_its_psn)
 	ck_assert_uint_eq(seen.psn[seen.n - 1], PSN);
 	ck_assert_int_eq(seen.op[seen.n - 1], ROCE_READ_RESP_ONLY);
 	ck_assert_int_eq(emu_mr_dereg(mr), 0);
+}
+END_TEST
+
+/* C9-88: who asks for no bytes needs no key, and no address */
+START_TEST(an_empty_request_needs_no_key)
+{
+	struct roce_hdr h;
+
+	env_connect((struct env_qp){.psn = PSN});
+	h = request(_i ? ROCE_WRITE_ONLY : ROCE_READ_REQ, 0, 0);
+	h.rkey ^= 1;
+	h.va = 8;
+	inject(&env.b, h, 0, (struct wrong){0});
+	ck_assert_uint_eq(env.b.sent[_i ? ROCE_ACK : ROCE_READ_RESP_ONLY], 1);
+	ck_assert_int_eq(env_state(&env.b), IBV_QPS_RTS);
+	ck_assert(!env_event(&env.b, IBV_EVENT_QP_ACCESS_ERR));
 }
 END_TEST
 
@@ -438,6 +455,23 @@ START_TEST(only_a_mad_for_qp1_goes_to_qp1)
 }
 END_TEST
 
+/* It is counted as what it is: QP1 has no packets of RC, nor such with immediate data */
+START_TEST(a_packet_that_is_no_plain_datagram_has_no_qp1)
+{
+	static const uint8_t ops[] = {ROCE_RC | ROCE_SEND_ONLY, ROCE_RC | ROCE_ACK,
+				      ROCE_UC | ROCE_SEND_ONLY_IMM,
+				      (uint8_t)(ROCE_UD | ROCE_SEND_ONLY_IMM)};
+	struct roce_hdr h = datagram(1, ROCE_QKEY_GSI);
+
+	env_connect((struct env_qp){.type = IBV_QPT_UD});
+	h.opcode = ops[_i];
+	inject(&env.b, h, _i == 1 ? 0 : 256, (struct wrong){0});
+	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_RX_BAD_QPN], 1);
+	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_RX_BAD_QKEY], 0);
+	ck_assert_uint_eq(env.b.mads, 0);
+}
+END_TEST
+
 static uint32_t sent_qkey;
 
 static int note_qkey(struct side *from, const struct roce_hdr *h, uint8_t *data,
@@ -519,6 +553,7 @@ int main(void)
 	tcase_add_test(tc, a_duplicate_read_that_asks_for_more_is_dropped);
 	tcase_add_test(tc, a_duplicate_behind_a_read_is_not_of_it);
 	tcase_add_test(tc, a_duplicate_is_that_of_the_newest_request_with_its_psn);
+	tcase_add_loop_test(tc, an_empty_request_needs_no_key, 0, 2);
 	tcase_add_loop_test(tc, a_request_with_a_wrong_detail_is_refused, 0, 2);
 	tcase_add_loop_test(tc, an_atomic_over_the_end_of_the_region_is_refused, 0, 2);
 	tcase_add_loop_test(tc, a_malformed_packet_is_dropped, 0, 4);
@@ -534,6 +569,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_request_of_two_gigabytes_may_be_posted, 0, 2);
 	tcase_add_loop_test(tc, two_gigabytes_pass_to_the_byte, 0, 2);
 	tcase_add_test(tc, only_a_mad_for_qp1_goes_to_qp1);
+	tcase_add_loop_test(tc, a_packet_that_is_no_plain_datagram_has_no_qp1, 0, 4);
 	tcase_add_loop_test(tc, a_controlled_q_key_stands_for_that_of_the_qp, 0, 5);
 	tcase_add_test(tc, an_address_handle_of_another_pd_fails_the_send);
 	suite_add_tcase(s, tc);

@@ -585,6 +585,52 @@ START_TEST(windows_are_bound_and_invalidated)
 }
 END_TEST
 
+static uint32_t calls;
+static uint8_t called_by;
+
+static int note_call(struct side *from, const struct roce_hdr *h, uint8_t *data,
+		     uint32_t len)
+{
+	if (from == &env.a && h->se) {
+		calls++;
+		called_by = h->opcode;
+	}
+	return 1;
+}
+
+/* The last packet asks for the event, of each request that takes a receive request */
+START_TEST(each_message_that_is_received_can_be_solicited)
+{
+	static const struct {
+		int op;
+		uint8_t last;
+	} kinds[] = {{IBV_WR_SEND, ROCE_SEND_LAST},
+		     {IBV_WR_SEND_WITH_IMM, ROCE_SEND_LAST_IMM},
+		     {IBV_WR_SEND_WITH_INV, ROCE_SEND_LAST_INV},
+		     {IBV_WR_RDMA_WRITE_WITH_IMM, ROCE_WRITE_LAST_IMM}};
+	struct emu_mw *mw;
+
+	env_connect((struct env_qp){.sig_all = true});
+	ck_assert_int_eq(emu_mw_alloc(env.b.pd, IBV_MW_TYPE_2, &mw), 0);
+	post_mw(&env.b, 1, IBV_WR_BIND_MW, mw, emu_mw_rkey(mw));
+	env_run(MS);
+	env.filter = note_call;
+	calls = 0;
+	env_recv(&env.b, 7, 8000, 3000);
+	env_post(&env.a, (struct env_wr){.id = 2,
+					 .op = kinds[_i].op,
+					 .len = 3000,
+					 .flags = IBV_SEND_SOLICITED,
+					 .imm = emu_mw_rkey(mw)});
+	env_run(MS);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+	env_expect(env.b.rcq, 7, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(calls, 1);
+	ck_assert_uint_eq(called_by, kinds[_i].last);
+	ck_assert_int_eq(emu_mw_dealloc(mw), 0);
+}
+END_TEST
+
 START_TEST(a_flush_is_answered)
 {
 	struct rxe_send_wqe *w;
@@ -632,6 +678,7 @@ int main(void)
 	tcase_add_test(tc, max_rd_atomic);
 	tcase_add_test(tc, a_queue_is_drained_before_it_says_so);
 	tcase_add_loop_test(tc, windows_are_bound_and_invalidated, 0, 2);
+	tcase_add_loop_test(tc, each_message_that_is_received_can_be_solicited, 0, 4);
 	tcase_add_test(tc, a_flush_is_answered);
 	suite_add_tcase(s, tc);
 	return check_main(s);

@@ -80,6 +80,23 @@ START_TEST(without_rnr_retries_the_first_nak_ends_it)
 }
 END_TEST
 
+/* A modify gives a QP its retries again, but not to what waits, nor does it end the wait */
+START_TEST(a_modify_in_the_wait_after_an_rnr_nak_changes_nothing)
+{
+	env_connect((struct env_qp){.rnr_retry = 1, .min_rnr_timer = 31}); /* 492 ms */
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_SEND, .len = 10});
+	env_run(MS);
+	ck_assert_uint_eq(env.b.hca->counter[EMU_CNT_SND_RNR], 1);
+	env_modify(&env.a, IBV_QPS_RTS);
+	env_run(480 * MS);
+	env_expect_none(env.a.scq);
+	ck_assert_uint_eq(env.a.sent[ROCE_SEND_ONLY], 1);
+	env_run(20 * MS);
+	env_expect(env.a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert_uint_eq(env.a.sent[ROCE_SEND_ONLY], 2);
+}
+END_TEST
+
 /* The WRITE is done, only its immediate has no receive request. */
 START_TEST(write_with_immediate)
 {
@@ -414,6 +431,7 @@ int main(void)
 	tcase_add_test(tc, seven_rnr_retries_are_for_ever);
 	tcase_add_test(tc, rnr_retries_come_to_an_end);
 	tcase_add_test(tc, without_rnr_retries_the_first_nak_ends_it);
+	tcase_add_test(tc, a_modify_in_the_wait_after_an_rnr_nak_changes_nothing);
 	tcase_add_test(tc, write_with_immediate);
 	tcase_add_loop_test(tc, sync_at_responder, 0, OPS);
 	tcase_add_loop_test(tc, rnr_at_responder, 0, OPS);
