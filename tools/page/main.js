@@ -280,10 +280,12 @@ class Live {
 		const got = await answer.json();
 		if (!this.records)
 			this.records = new Records(got.about, 65536);
-		const r = this.records, before = r.n;
-		r.about = got.about;
+		const r = this.records, before = r.n, blocks = [];
 		for (const block of got.blocks)
-			r.add(await inflate(bytesOf(block)));
+			blocks.push(await inflate(bytesOf(block)));
+		/* from here on nothing is waited for: who looks meanwhile sees all of it, or nothing */
+		r.about = got.about;
+		blocks.forEach(b => r.add(b));
 		this.next = got.next;
 		if (r.n === before && this.app && r.about.traces.length === this.traces)
 			return true;
