@@ -156,6 +156,8 @@ struct check_object {
 			enum ibv_qp_type type;
 			enum ibv_qp_state state;
 			bool sig_all, opaque;
+			bool
+			    held; /* a message has a receive request, and is not complete */
 			uint32_t max_send;
 			struct check_queue sq, rq;
 			uint32_t
@@ -166,7 +168,7 @@ struct check_object {
 			unsigned int rnrs;
 			uint64_t va; /* the peer's last request */
 			uint32_t rkey, length;
-			uint8_t opcode;
+			uint8_t opcode, last; /* and its last packet */
 		} qp;
 		struct {
 			struct ibv_cq *app;

@@ -87,9 +87,12 @@ static void add_frame(struct line *l, void *pc)
 	char exe[PATH_MAX] = "";
 	const char *file = NULL;
 	struct link_map *map = NULL;
-	Dl_info info;
+	struct dl_find_object found;
 
-	if (dladdr1(pc, &info, (void **)&map, RTLD_DL_LINKMAP) && map) {
+	/* which takes no lock of the loader, unlike dladdr(3): another thread may have it */
+	if (!_dl_find_object(pc, &found))
+		map = found.dlfo_link_map;
+	if (map) {
 		file = map->l_name;
 		if (!*file && readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0)
 			file = exe;

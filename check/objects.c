@@ -558,12 +558,17 @@ static void verb(const struct trace_rec_verb *r)
 
 /* IBTA table 35: without the transport, which is in the upper three bits */
 enum {
+	SEND_FIRST = 0x00,
+	SEND_ONLY = 0x04,
+	SEND_ONLY_IMM = 0x05,
 	WRITE_FIRST = 0x06,
+	WRITE_LAST_IMM = 0x09,
 	WRITE_ONLY = 0x0a,
 	WRITE_ONLY_IMM = 0x0b,
 	READ_REQUEST = 0x0c,
 	COMPARE_SWAP = 0x13,
 	FETCH_ADD = 0x14,
+	SEND_ONLY_INV = 0x17,
 	OPERATION = 0x1f,
 };
 
@@ -629,7 +634,10 @@ static void peer_request(const struct trace_rec_packet_in *r)
 	uint64_t addr, len = length_of(r);
 	struct write w;
 
-	if (!qp || !is_begin(r->opcode))
+	if (!qp)
+		return;
+	qp->qp.last = r->opcode & OPERATION;
+	if (!is_begin(r->opcode))
 		return;
 	qp->qp.va = r->va;
 	qp->qp.rkey = r->rkey;
@@ -688,6 +696,22 @@ static void refused_peer(const struct check_object *qp)
 /* Why the responder refused: IBTA table 44 */
 enum { SYNDROME_TYPE = 0xe0, SYNDROME_RNR = 0x20, SYNDROME_ACCESS = 0x62 };
 
+/* Does the packet that came last need a receive request? */
+static bool needs_receive(const struct check_object *qp)
+{
+	switch (qp->qp.last) {
+	case SEND_FIRST:
+	case SEND_ONLY:
+	case SEND_ONLY_IMM:
+	case SEND_ONLY_INV:
+	case WRITE_LAST_IMM:
+	case WRITE_ONLY_IMM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void refused(uint64_t now, const struct trace_rec_nak_out *r)
 {
 	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn), *srq;
@@ -697,9 +721,10 @@ static void refused(uint64_t now, const struct trace_rec_nak_out *r)
 	srq = qp->qp.srq;
 	if (r->syndrome == SYNDROME_ACCESS)
 		refused_peer(qp);
-	if ((r->syndrome & SYNDROME_TYPE) != SYNDROME_RNR)
+	/* with a request, or without need of one, it waits for something else: a page */
+	if ((r->syndrome & SYNDROME_TYPE) != SYNDROME_RNR || qp->qp.held ||
+	    !needs_receive(qp))
 		return;
-	/* with requests in the queue it waits for something else */
 	if (srq && srq->srq.rq.n <= srq->srq.taken) {
 		srq->srq.rnr_since = srq->srq.rnr_since ? srq->srq.rnr_since : now;
 		srq->srq.rnrs++;
@@ -718,16 +743,21 @@ static void taken(const struct trace_rec_take_receive *r)
 		srq->srq.taken++;
 	else if (qp)
 		qp->qp.taken++;
+	if (qp)
+		qp->qp.held = true;
 	if (srq || qp)
 		check_taken(srq ? srq : qp, r->wr_id);
 }
 
-static void completed(uint32_t num)
+static void completed(const struct trace_rec_completion *r)
 {
-	struct check_object *cq = check_find(TRACE_OBJ_CQ, num);
+	struct check_object *cq = check_find(TRACE_OBJ_CQ, r->cq);
+	struct check_object *qp = r->receive ? check_find(TRACE_OBJ_QP, r->qpn) : NULL;
 
 	if (cq)
 		cq->cq.produced++;
+	if (qp)
+		qp->qp.held = false;
 }
 
 static void state_changed(uint32_t qpn, uint8_t to)
@@ -817,7 +847,7 @@ void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
 		break;
 	case TRACE_KIND_completion:
 	case TRACE_KIND_completion_error:
-		completed(((const struct trace_rec_completion *)p)->cq);
+		completed(p);
 		break;
 	case TRACE_KIND_take_receive:
 		taken(p);

@@ -475,11 +475,17 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 	return ret;
 }
 
+typedef enum ibv_fork_status (*fork_status_fn)(void);
+
+/* Looked up when a context is opened: fork(2) is no time to ask the loader */
+static fork_status_fn fork_status(void)
+{
+	return VERB(ibv_is_fork_initialized);
+}
+
 bool check_fork_is_safe(void)
 {
-	enum ibv_fork_status (*status)(void) = VERB(ibv_is_fork_initialized);
-
-	return status && status() == IBV_FORK_ENABLED;
+	return fork_status() && fork_status()() == IBV_FORK_ENABLED;
 }
 
 /* How many contexts of the device are open */
@@ -542,6 +548,7 @@ void check_context(struct ibv_context *context)
 {
 	uint16_t device = urxe_checker_device(context);
 
+	fork_status();
 	if (!check_lock())
 		return;
 	for (unsigned int i = 0; i < CONTEXTS; i++)

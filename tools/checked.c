@@ -197,6 +197,13 @@ static struct json_object *named_frame(struct json_object *frame)
 	return o;
 }
 
+static bool is_operation(struct json_object *frame)
+{
+	const char *base = base_name(text_of(frame, "file"));
+
+	return !strncmp(base, "liburxe", 7) || !strncmp(base, "librxe-", 7);
+}
+
 /* What calls main() and the functions of threads is no part of the program. */
 static bool is_start(struct json_object *frame)
 {
@@ -215,9 +222,7 @@ static struct json_object *named_frames(struct json_object *frames)
 	       is_below(text_of(json_object_array_get_idx(frames, first + 1), "file")))
 		first++;
 	/* an operation of the context is called by the program itself */
-	if (first + 1 < n &&
-	    !strncmp(base_name(text_of(json_object_array_get_idx(frames, first), "file")),
-		     "liburxe", 7))
+	if (first + 1 < n && is_operation(json_object_array_get_idx(frames, first)))
 		first++;
 	for (size_t i = first; i < n; i++) {
 		frame = named_frame(json_object_array_get_idx(frames, i));
