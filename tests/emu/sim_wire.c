@@ -234,6 +234,15 @@ static bool is_answered_with_data(const struct roce_hdr *h)
 	return op == ROCE_READ_REQ || op == ROCE_CMP_SWAP || op == ROCE_FETCH_ADD;
 }
 
+/* An answer to what is before @psn is missing: the requester goes back to that. */
+static bool lacks_data(const struct sim_wire *wi, uint32_t psn)
+{
+	for (uint32_t i = 0; i < wi->nreads; i++)
+		if (roce_psn_cmp(wi->reads[i], psn) < 0)
+			return true;
+	return false;
+}
+
 /*
  * 9.7.5.2.8: the wait after an RNR NAK is that of its timer. Told exactly only where
  * nothing is lost or doubled, and the transmit path has room.
@@ -386,7 +395,7 @@ void sim_wire_arrived(struct sim_world *w, const uint8_t *data, uint32_t len)
 		if ((flags & ROCE_F_AETH) &&
 		    (hdr.syndrome & ROCE_AETH_TYPE_MASK) == ROCE_AETH_RNR &&
 		    !(wi->rnr_at && w->now <= wi->rnr_until)) {
-			wi->rnr_at = w->now;
+			wi->rnr_at = lacks_data(wi, hdr.psn) ? 0 : w->now;
 			wi->rnr_psn = hdr.psn;
 			wi->rnr_until = w->now + sim_rnr_ns(hdr.syndrome & 0x1f);
 		}
