@@ -250,7 +250,7 @@ static bool lacks_data(const struct sim_wire *wi, uint32_t psn)
 static void check_rnr(struct sim_qp *q, struct sim_wire *wi, const struct roce_hdr *h)
 {
 	struct sim_world *w = q->host->w;
-	uint64_t slack = w->net.tx_full ? 200 * US : 2 * US;
+	uint64_t slack = w->net.tx_full ? 1000 * US : 2 * US;
 
 	/*
 	 * Data that came before the NAK may have had no place, as its page was missing. It is
