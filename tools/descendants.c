@@ -23,11 +23,11 @@ struct entry {
 	pid_t parent;
 };
 
-/* /proc/PID/stat: pid (name) state ppid ... utime and stime are fields 14 and 15 */
+/* /proc/PID/stat: pid (name) state ppid ... from field 14 on the CPU time, and that of children that have ended */
 static int read_entry(int proc, const char *pid, struct entry *e)
 {
 	char path[40], buf[600], *name, *end;
-	unsigned long utime, stime;
+	unsigned long own[2], waited[2]; /* user and system */
 	ssize_t n;
 	int fd;
 
@@ -42,12 +42,14 @@ static int read_entry(int proc, const char *pid, struct entry *e)
 	name = strchr(buf, '(');
 	end = strrchr(buf, ')');
 	if (!name || !end ||
-	    sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-		   &e->d.state, &e->parent, &utime, &stime) != 4)
+	    sscanf(end + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
+		   &e->d.state, &e->parent, &own[0], &own[1], &waited[0],
+		   &waited[1]) != 6)
 		return -EINVAL;
 	e->d.pid = (pid_t)atoi(pid);
 	snprintf(e->d.name, sizeof(e->d.name), "%.*s", (int)(end - name - 1), name + 1);
-	e->d.cpu = (utime + stime) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	e->d.cpu = (own[0] + own[1] + waited[0] + waited[1]) *
+		   (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 	return 0;
 }
 

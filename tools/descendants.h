@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* struct descendant - @state: of proc(5); @cpu: time used, ns */
+/* struct descendant - @state: of proc(5); @cpu: time used, also by children that it has waited for, ns */
 struct descendant {
 	pid_t pid;
 	char state, name[32];

@@ -34,6 +34,7 @@
  * @state:	of all HCAs, a sum that changes when something happens; since @since
  * @cpu:	used by then
  * @pending:	a queue waits for a timer of the HCA
+ * @alive:	somebody has an HCA; else this is a script that tidies up
  * @looked:	when processes were
  */
 struct watch {
@@ -41,7 +42,7 @@ struct watch {
 	struct sweep_outcome *out;
 	uint64_t begin;
 	uint64_t state, since, cpu, looked;
-	bool pending;
+	bool pending, alive;
 };
 
 static uint64_t now_ns(void)
@@ -77,6 +78,7 @@ static void add_up(void *arg, const struct segment *s)
 	const struct trace_object *o;
 	struct watch *w = arg;
 
+	w->alive |= s->life == SEGMENT_LIVES;
 	w->state += i->next + i->net[TRACE_NET_tx_pkts] + i->net[TRACE_NET_rx_pkts] +
 		    i->completions;
 	for (size_t k = 0; (o = trace_object(s->t, k)); k++) {
@@ -110,7 +112,7 @@ static bool is_hung(struct watch *w, uint64_t now)
 	if (w->pending || still < w->order->hang)
 		return w->out->hang != SWEEP_ENDED;
 	used = cpu_used() - w->cpu;
-	if (used < still / IDLE_PART)
+	if (used < still / IDLE_PART && w->alive)
 		w->out->hang = SWEEP_IDLE;
 	else if (still >= SPIN_FACTOR * w->order->hang || w->out->hang == SWEEP_ENDLESS)
 		w->out->hang = SWEEP_SPINS;
@@ -123,7 +125,7 @@ static bool on_tick(struct supervised *s)
 	uint64_t was = w->state, now = now_ns();
 
 	w->state = 0;
-	w->pending = false;
+	w->pending = w->alive = false;
 	segments_of(s->dir, add_up, w);
 	if (w->state != was) {
 		w->since = now;

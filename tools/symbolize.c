@@ -68,8 +68,9 @@ static bool ask(const char *path, const char *address, char *buf, size_t size)
 /* Functions of verbs that headers have, which the program did not write */
 static bool is_wrapper(const char *function)
 {
-	return !strncmp(function, "ibv_", 4) || !strncmp(function, "rdma_", 5) ||
-	       !strncmp(function, "__ibv_", 6) || !strncmp(function, "___ibv_", 7);
+	return !strcmp(function, "_start") || !strncmp(function, "ibv_", 4) ||
+	       !strncmp(function, "rdma_", 5) || !strncmp(function, "__ibv_", 6) ||
+	       !strncmp(function, "___ibv_", 7);
 }
 
 bool symbolize(const char *module, uint64_t offset, char *text, size_t size)
