@@ -247,6 +247,15 @@ static void say_errors(struct findings *f, const struct qp *q)
 	}
 }
 
+/* Did the other end say "receiver not ready" because its pages were missing? */
+static bool lacked_pages(const struct findings *f, const struct qp *p)
+{
+	const struct trace_object *note =
+	    p ? note_about(f, (int)p->key.from, p->key.qpn) : NULL;
+
+	return note && note->note.cause == TRACE_NOTE_FAULT;
+}
+
 static void say_rnr(struct findings *f, struct qp *q)
 {
 	uint64_t now = findings_span(q->rnr_since, f->last);
@@ -261,14 +270,15 @@ static void say_rnr(struct findings *f, struct qp *q)
 	/* without a full trace nobody knows how many they were */
 	snprintf(requests, sizeof(requests), "%" PRIu64 " request%s", n, plural(n));
 	x = say(f, FINDING_SLOW, (int)q->key.from, q->rnr.first,
-		"QP 0x%06x of %s: %s waited %s for receive buffers of the peer, which "
+		"QP 0x%06x of %s: %s waited %s for %s of the peer, which "
 		"answered \"receiver not ready\" %" PRIu64 " time%s.",
 		q->key.qpn, who(f, (int)q->key.from, name), n ? requests : "its requests",
-		trace_time_text(q->rnr.ns + now, time), q->rnr.count,
+		trace_time_text(q->rnr.ns + now, time),
+		lacked_pages(f, p) ? "pages" : "receive buffers", q->rnr.count,
 		plural(q->rnr.count));
 	if (now)
 		append(x->text, sizeof(x->text), " It still waits at the end.");
-	else if (p && p->first_after)
+	else if (p && p->first_after && !lacked_pages(f, p))
 		append(x->text, sizeof(x->text),
 		       " The peer took its first one at %s of the trace.",
 		       trace_time_text(findings_span(f->first, p->first_after), time));
@@ -462,9 +472,7 @@ static void say_queue(struct findings *f, int i, const struct trace_object *o)
 static void say_note(struct findings *f, int i, const struct trace_object *o)
 {
 	struct qp_key key = {(uint32_t)i, o->note.about_id};
-	bool slow = o->note.cause == TRACE_NOTE_NOT_READY ||
-		    o->note.cause == TRACE_NOTE_LOST ||
-		    o->note.cause == TRACE_NOTE_EVENTS;
+	enum finding_level level = FINDING_FAILED;
 	struct finding *x;
 	struct qp *q = NULL;
 	char name[96];
@@ -473,9 +481,13 @@ static void say_note(struct findings *f, int i, const struct trace_object *o)
 		HASH_FIND(hh, f->qp, &key, sizeof(key), q);
 	if (q && q->failed)
 		return;
-	x = say(f, slow ? FINDING_SLOW : FINDING_FAILED, i,
-		timeline_time(f->tl, i, o->created), "%s: %s.", who(f, i, name),
-		o->note.text);
+	if (o->note.cause == TRACE_NOTE_FAULT)
+		level = FINDING_NOTE;
+	else if (o->note.cause == TRACE_NOTE_NOT_READY ||
+		 o->note.cause == TRACE_NOTE_LOST || o->note.cause == TRACE_NOTE_EVENTS)
+		level = FINDING_SLOW;
+	x = say(f, level, i, timeline_time(f->tl, i, o->created), "%s: %s.",
+		who(f, i, name), o->note.text);
 	x->kind = TRACE_KIND_note;
 }
 

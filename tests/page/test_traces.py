@@ -109,6 +109,13 @@ class What(Traces):
         self.assertRegex(page.run("byId('verdict').textContent"), r'14 requests waited 2\d\d ms for receive buffers of the peer')
         self.assertGreater(self.kinds(page)['nak_in'], 1)
 
+    @needs('ibv_rc_pingpong')
+    def test_a_peer_whose_pages_are_missing_is_no_late_receiver_and_no_failure(self):
+        self.pair(PINGPONG + ' -o -s 65536 -n 5', '--odp-model', 'rnr')
+        self.assertRegex(self.findings(), r'waited \S+ \S+ for pages of the peer, which answered .receiver not ready. \d+ time')
+        self.assertNotIn('for receive buffers', self.findings())
+        self.assertNotIn(' * ', self.findings())
+
     def test_lost_packets_have_a_cross_and_are_sent_again(self):
         self.run_traced(os.path.join(EXAMPLES, 'bulk'), '--impair', 'loss=1%,seed=3')
         self.assertRegex(self.findings(), r'sent \d+ packets? again, since packets or their answers were lost')
