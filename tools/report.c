@@ -29,6 +29,8 @@ static void report_help(FILE *out)
 	    "  --text       for a terminal or a log (and what is done without an "
 	    "option)\n"
 	    "  --errors     only what went wrong or cost time\n"
+	    "  --json       only what failed and what was slow, for programs\n"
+	    "  --junit      the same as JUnit's results: a process is a test\n"
 	    "  -o, --output PAGE.html\n"
 	    "               one page for a browser, which needs no network: the ladder, "
 	    "page\n"
