@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "net/file_lock.h"
+#include "net/filesize.h"
 
 #define PREFIX	     "urxe2." /* the version of the layout, then the namespace */
 #define RANDOM_LEN   6	      /* hexadecimal digits behind it */
@@ -63,24 +64,42 @@ static int lock_dir(const char *dir)
 
 /*
  * Where tables are when nobody chose: the same for all processes that see the same files.
+ * They look for one in each place before they make one, in the first that has room.
  */
-static const char *usual_place(void)
+static const char *const usual_places[] = {"/dev/shm", "/tmp", "/var/tmp"};
+
+/*
+ * struct places
+ * @dir:	where to look, in this order
+ */
+struct places {
+	const char *const *dir;
+	size_t n;
+};
+
+/* @dir, which lives as long as what is returned, or the usual ones */
+static struct places places_of(const char *const *dir)
 {
-	return access("/dev/shm", R_OK | W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+	if (*dir)
+		return (struct places){dir, 1};
+	return (struct places){usual_places,
+			       sizeof(usual_places) / sizeof(usual_places[0])};
 }
 
 void table_file_where(const char *dir, char *text, size_t size)
 {
-	const char *path = dir ? dir : usual_place();
 	struct stat st;
 
-	if (stat(path, &st) < 0)
-		snprintf(text, size, "table of processes in %s (--shm-dir)", path);
+	if (!dir)
+		snprintf(text, size,
+			 "table of processes in /dev/shm, /tmp or /var/tmp (--shm-dir)");
+	else if (stat(dir, &st) < 0)
+		snprintf(text, size, "table of processes in %s (--shm-dir)", dir);
 	else
 		snprintf(text, size,
 			 "table of processes in %s, which is user %u's, mode %04o "
 			 "(--shm-dir)",
-			 path, (unsigned int)st.st_uid, (unsigned int)st.st_mode & 07777);
+			 dir, (unsigned int)st.st_uid, (unsigned int)st.st_mode & 07777);
 }
 
 /* The beginning of the names of this network namespace's tables. 0 or -errno */
@@ -176,7 +195,13 @@ static int random_name(const char *dir, const char *prefix, char name[PATH_MAX])
 	return 0;
 }
 
-static int make_table(const char *dir, const char *prefix)
+/* All of its pages, so that a full tmpfs is an error here and not a SIGBUS later */
+static int allocate(int fd, size_t size)
+{
+	return filesize_allowed(size) ? -posix_fallocate(fd, 0, (off_t)size) : -EFBIG;
+}
+
+static int make_table(const char *dir, const char *prefix, size_t size)
 {
 	char name[PATH_MAX];
 	int ret, fd = -1;
@@ -192,24 +217,62 @@ static int make_table(const char *dir, const char *prefix)
 	if (fd < 0)
 		return -errno;
 	/* others of this user must be able to open it, whatever the umask is */
-	if (fchmod(fd, 0600) == 0)
+	ret = fchmod(fd, 0600) ? -EPERM : allocate(fd, size);
+	if (!ret)
 		return fd;
 	close(fd);
 	unlink(name);
-	return -EPERM;
+	return ret;
 }
 
-static int find_or_make(const char *dir, const char *prefix, size_t size)
+/* In the first place that has one; -ENOENT: there is none */
+static int find_anywhere(struct places places, const char *prefix, size_t size)
 {
-	int fd = find_table(dir, prefix, size);
+	int fd = -ENOENT;
+
+	for (size_t i = 0; i < places.n && fd < 0; i++)
+		fd = find_table(places.dir[i], prefix, size);
+	return places.n > 1 && fd < 0 ? -ENOENT : fd;
+}
+
+/* In the first place that takes it; -errno of the last but those that are not there */
+static int make_anywhere(struct places places, const char *prefix, size_t size)
+{
+	int fd = -ENOENT, ret = -ENOENT;
+
+	for (size_t i = 0; i < places.n && fd < 0; i++) {
+		/* who cannot look for a table there would make one for itself alone */
+		fd = access(places.dir[i], R_OK | W_OK | X_OK)
+			 ? -errno
+			 : make_table(places.dir[i], prefix, size);
+		if (fd != -ENOENT)
+			ret = fd;
+	}
+	return ret;
+}
+
+/* The lock of the first place that there is */
+static int lock_places(struct places places)
+{
+	int lock = -1;
+
+	for (size_t i = 0; i < places.n && lock < 0; i++)
+		if (access(places.dir[i], R_OK | X_OK) == 0)
+			lock = lock_dir(places.dir[i]);
+	return lock;
+}
+
+static int find_or_make(struct places places, const char *prefix, size_t size)
+{
+	int fd = find_anywhere(places, prefix, size);
 	int lock;
 
 	if (fd != -ENOENT)
 		return fd;
-	lock = lock_dir(dir);
-	fd = find_table(dir, prefix, size);
+	lock = lock_places(places);
+	fd = find_anywhere(places, prefix, size);
 	if (fd == -ENOENT)
-		fd = make_table(dir, prefix);
+		fd = make_anywhere(places, prefix, size);
 	if (lock >= 0)
 		close(lock);
 	return fd;
@@ -217,7 +280,7 @@ static int find_or_make(const char *dir, const char *prefix, size_t size)
 
 int table_file_open(const char *dir, size_t size, unsigned int used)
 {
-	const char *path = dir ? dir : usual_place();
+	const struct places places = places_of(&dir);
 	struct stat st = {0};
 	char prefix[NAME_LEN];
 	int fd, ret = own_prefix(prefix);
@@ -226,7 +289,7 @@ int table_file_open(const char *dir, size_t size, unsigned int used)
 		return ret;
 	/* Keep it from being removed; once more if it just was */
 	do {
-		fd = find_or_make(path, prefix, size);
+		fd = find_or_make(places, prefix, size);
 		if (fd < 0)
 			return fd;
 		ret = table_file_wait_lock(fd, F_RDLCK, used);
@@ -271,18 +334,23 @@ static bool is_others_table(const char *name, const char *own)
 	return n && number[n] == '.' && strlen(number + n + 1) == RANDOM_LEN;
 }
 
-void table_file_remove_stale(const char *dir, unsigned int used)
+static void remove_stale_in(const char *dir, const char *own, unsigned int used)
 {
-	char own[NAME_LEN];
+	DIR *d = opendir(dir);
 	struct dirent *e;
-	DIR *d;
 
-	if (own_prefix(own))
-		return;
-	d = opendir(dir ? dir : usual_place());
 	while (d && (e = readdir(d)))
 		if (is_others_table(e->d_name, own))
 			remove_unused(dirfd(d), e->d_name, used);
 	if (d)
 		closedir(d);
+}
+
+void table_file_remove_stale(const char *dir, unsigned int used)
+{
+	const struct places places = places_of(&dir);
+	char own[NAME_LEN];
+
+	for (size_t i = 0; !own_prefix(own) && i < places.n; i++)
+		remove_stale_in(places.dir[i], own, used);
 }

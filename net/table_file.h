@@ -26,7 +26,7 @@
 
 /*
  * table_file_open - the descriptor of this user's file for this network namespace in @dir
- * (NULL: the usual place), which is made if there is none; it has @size bytes or none yet.
+ * (NULL: the usual places), which is made if there is none; it has @size bytes or none yet.
  * It holds a read lock on byte @used, so that nobody removes the file. Or -errno.
  */
 int table_file_open(const char *dir, size_t size, unsigned int used);

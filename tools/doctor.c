@@ -363,8 +363,15 @@ static void check_buffer(const char *what, const char *file)
 
 static void check_shm(void)
 {
-	if (access("/dev/shm", R_OK | W_OK | X_OK) == 0)
+	const uint64_t enough = 16u << 20;
+	uint64_t room = session_room("/dev/shm");
+
+	if (access("/dev/shm", R_OK | W_OK | X_OK) == 0 && room >= enough)
 		tell(OK, "/dev/shm", "several processes can share an address");
+	else if (access("/dev/shm", R_OK | W_OK | X_OK) == 0)
+		tell(LIMITED, "/dev/shm",
+		     "has %" PRIu64 " KiB: where that is too little, /tmp is used",
+		     room >> 10);
 	else if (access("/tmp", R_OK | W_OK | X_OK) == 0)
 		tell(LIMITED, "/dev/shm",
 		     "%s: processes find each other by a file in /tmp", strerror(errno));

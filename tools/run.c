@@ -478,7 +478,7 @@ int run_once(struct options *o, char **argv, const char *place, struct supervise
 	int ret, status;
 
 	supervise_block(&s->mask);
-	if (session_create(&session, place))
+	if (session_create(&session, place, 1))
 		return EXIT_SETUP;
 	s->dir = session.dir;
 	ret = prepare(o, &session);
@@ -510,7 +510,7 @@ static int run(int argc, char **argv)
 	ret = keep_begin(&keep, &o);
 	if (ret)
 		return ret;
-	if (session_create(&session, NULL)) {
+	if (session_create(&session, NULL, o.n_devices)) {
 		keep_end(&keep, argv[optind], false);
 		return EXIT_SETUP;
 	}

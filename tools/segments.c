@@ -186,11 +186,8 @@ static void visit_parent(const char *parent, segment_fn *fn, void *arg)
 
 void segments_all(segment_fn *fn, void *arg)
 {
-	const char *const *parents = session_parents();
-
-	for (size_t i = 0; i < SESSION_PARENTS; i++)
-		if (parents[i] && (!i || !parents[0] || strcmp(parents[i], parents[0])))
-			visit_parent(parents[i], fn, arg);
+	for (const char *const *p = session_parents(); *p; p++)
+		visit_parent(*p, fn, arg);
 }
 
 /* --- reports of the dead ---------------------------------------------------------- */

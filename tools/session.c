@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +33,9 @@
 
 #define LINGER_MAX 64 /* processes that are waited for at a time */
 #define MARK	   ".session"
+/* What a place should have room for: the tree of a device, and records of some processes */
+#define DEVICE_BYTES (900u << 10)
+#define RECORD_BYTES (8u << 20)
 
 /* --- what proves that a directory is a session's ---------------------------------- */
 
@@ -120,28 +125,98 @@ static int make_in(struct session *s, const char *parent)
 	return ret;
 }
 
+/* Is this place one of those before it? */
+static bool is_named_before(const char *const *parents, const char *place)
+{
+	for (; *parents; parents++)
+		if (!strcmp(*parents, place))
+			return true;
+	return false;
+}
+
 /* Memory file systems first: the tree has some hundred files. */
 const char *const *session_parents(void)
 {
-	static const char *parents[SESSION_PARENTS] = {NULL, "/dev/shm", "/tmp"};
+	static const char *parents[SESSION_PARENTS + 1];
+	static char own[40];
+	const char *all[SESSION_PARENTS] = {
+	    getenv("XDG_RUNTIME_DIR"), "/dev/shm", own,
+	    getenv("TMPDIR"),	       "/tmp",	   "/var/tmp"};
+	size_t n = 0;
 
-	parents[0] = getenv("XDG_RUNTIME_DIR");
+	snprintf(own, sizeof(own), "/run/user/%u", (unsigned int)geteuid());
+	memset(parents, 0, sizeof(parents));
+	for (size_t i = 0; i < SESSION_PARENTS; i++)
+		if (all[i] && *all[i] && !is_named_before(parents, all[i]))
+			parents[n++] = all[i];
 	return parents;
 }
 
-static int make_somewhere(struct session *s)
+uint64_t session_room(const char *parent)
 {
-	const char *const *parents = session_parents();
-	int ret = -ENOENT;
+	const uint64_t inode = 4096; /* each file takes a page at least */
+	uint64_t bytes, files;
+	struct statvfs st;
 
-	for (size_t i = 0; i < SESSION_PARENTS; i++) {
-		if (!parents[i])
+	if (statvfs(parent, &st))
+		return 0;
+	bytes = st.f_blocks ? (uint64_t)st.f_bavail * st.f_frsize : UINT64_MAX;
+	files = st.f_files ? (uint64_t)st.f_favail * inode : UINT64_MAX;
+	return bytes < files ? bytes : files;
+}
+
+/* The line behind "no place for the files of this run": what is wrong with each */
+static void tell_no_place(const char *why)
+{
+	usage_error("there is no place for the files of this run: %s; set "
+		    "XDG_RUNTIME_DIR or TMPDIR to a directory of your own with more",
+		    why);
+}
+
+/* In the first place that has @room. Else -errno, and in @why a word on each */
+static int make_where_room(struct session *s, uint64_t room, char *why, size_t size)
+{
+	int ret = -ENOENT;
+	size_t n = 0;
+
+	for (const char *const *p = session_parents(); *p; p++) {
+		uint64_t has = session_room(*p);
+		char text[80];
+
+		if (access(*p, F_OK))
 			continue;
-		ret = make_in(s, parents[i]);
+		ret = has < room ? -ENOSPC : make_in(s, *p);
 		if (!ret)
 			return 0;
+		if (has < room && access(*p, W_OK | X_OK) == 0)
+			snprintf(text, sizeof(text), "has %" PRIu64 " of %" PRIu64 " KiB",
+				 has >> 10, room >> 10);
+		else
+			snprintf(text, sizeof(text), "%s",
+				 strerror(has < room ? errno : -ret));
+		if (n < size)
+			n += (size_t)snprintf(why + n, size - n, "%s%.100s %s",
+					      n ? ", " : "", *p, text);
 	}
-	usage_error("cannot make a directory in /dev/shm or /tmp: %s", strerror(-ret));
+	if (!n)
+		snprintf(why, size, "neither /dev/shm nor /tmp is there");
+	return ret;
+}
+
+/*
+ * With room for what programs record beside the tree; if no place has that, they record
+ * into memory of their own.
+ */
+static int make_somewhere(struct session *s, unsigned int n_devices)
+{
+	const uint64_t tree = (uint64_t)n_devices * DEVICE_BYTES;
+	char why[600];
+	int ret = make_where_room(s, tree + RECORD_BYTES, why, sizeof(why));
+
+	if (ret)
+		ret = make_where_room(s, tree, why, sizeof(why));
+	if (ret)
+		tell_no_place(why);
 	return ret;
 }
 
@@ -328,10 +403,10 @@ static void remove_stale(const char *parent)
 		closedir(d);
 }
 
-int session_create(struct session *s, const char *place)
+int session_create(struct session *s, const char *place, unsigned int n_devices)
 {
 	mode_t umask_was = umask(077);
-	int ret = place ? make_in(s, place) : make_somewhere(s);
+	int ret = place ? make_in(s, place) : make_somewhere(s, n_devices);
 	char parent[sizeof(s->dir)];
 
 	if (!ret) {

@@ -64,15 +64,17 @@ struct session {
 /* session_check - is the open directory @dir, called @name, a session of its owner? */
 bool session_check(int dir, const char *name);
 /*
- * session_create - in the directory @place; NULL: where sessions are found. 0, or -errno with a
- * line on stderr
+ * session_create - in the directory @place; NULL: in the first that has room for a run with
+ * @n_devices devices. 0, or -errno with a line on stderr
  */
-int session_create(struct session *s, const char *place);
+int session_create(struct session *s, const char *place, unsigned int n_devices);
 /* session_remove - false: there is something in it that is not the session's; it stays */
 bool session_remove(const struct session *s);
-/* session_parents - directories that a session may be in; some may be NULL */
-#define SESSION_PARENTS 3
+/* session_parents - directories that a session may be in, each once; NULL ends them */
+#define SESSION_PARENTS 6
 const char *const *session_parents(void);
+/* session_room - bytes that this user may still write in a directory, by blocks and by inodes */
+uint64_t session_room(const char *parent);
 /*
  * session_linger - remove the directory when the last process that has it in its
  * environment is gone; does not block (a process of its own waits)

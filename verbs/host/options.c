@@ -853,7 +853,8 @@ static const struct row rows[] = {
      parse_check_exitcode,
      format_check_exitcode},
     {{"shm-dir", "URXE_SHM_DIR", "DIR", NULL, false,
-      "where processes find each other; default /dev/shm"},
+      "where processes find each other; default /dev/shm, /tmp or\n"
+      "/var/tmp"},
      parse_shm_dir,
      format_shm_dir},
     {{NULL, "URXE_COMPLETIONS", "yes|no", NULL, false, NULL},
