@@ -80,7 +80,7 @@ _urxe() {
 		line=$(_urxe_is "$prev")
 		[[ $line != *=\ * ]] || prev= # no value without =
 	fi
-	if [ "$command" = run ]; then
+	if [ "$command" = run ] || [ "$command" = sweep ]; then
 		at=$(_urxe_program)
 	fi
 	if [ -n "$at" ] && declare -F _command_offset >/dev/null; then

@@ -28,8 +28,8 @@ end
 # The words after `run` and its options: a command line of its own
 function __urxe_runs_program
     set -l words (commandline -opc)
-    test (count $words) -ge 3; and test "$words[2]" = run; or return 1
-    set -l with_value (urxe help run 2>/dev/null | string replace -rf '^  (--[a-z-]+) [^ ].*' '$1')
+    test (count $words) -ge 3; and contains -- "$words[2]" run sweep; or return 1
+    set -l with_value (urxe help $words[2] 2>/dev/null | string replace -rf '^  (--[a-z-]+) [^ ].*' '$1')
     set -l skip no
     for word in $words[3..-1]
         if test $skip = yes
@@ -47,5 +47,5 @@ complete -c urxe -n 'test -z (__urxe_command)' -f -a '(__urxe_commands)'
 complete -c urxe -n 'test (__urxe_command) = help' -f -a '(__urxe_commands)'
 complete -c urxe -n 'not __urxe_runs_program; and string match -q -- "-*" (commandline -ct)' -f \
     -a '(__urxe_options (__urxe_command))'
-complete -c urxe -n 'test (__urxe_command) = run; and not __urxe_runs_program' -a '(__fish_complete_command)'
+complete -c urxe -n 'contains -- (__urxe_command) run sweep; and not __urxe_runs_program' -a '(__fish_complete_command)'
 complete -c urxe -n __urxe_runs_program -f -a '(__fish_complete_subcommand --fcs-skip=2)'
