@@ -38,7 +38,8 @@ static void put(struct block *b, const void *data, size_t len)
 
 	if (b->n + len + 4 > sizeof(b->b))
 		return;
-	memcpy(b->b + b->n, data, len);
+	if (len)
+		memcpy(b->b + b->n, data, len);
 	b->n += len;
 	memcpy(b->b + b->n, zero, (0 - len) & 3);
 	b->n += (0 - len) & 3;
