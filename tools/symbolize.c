@@ -39,7 +39,7 @@ static uint64_t base_of(const char *path)
 /* Two lines for each function that was inlined there, the innermost first: function, file:line */
 static bool ask(const char *path, const char *address, char *buf, size_t size)
 {
-	char *argv[] = {"addr2line",	 "-f", "-C", "-e", (char *)path,
+	char *argv[] = {"addr2line",	 "-i", "-f", "-C", "-e", (char *)path,
 			(char *)address, NULL};
 	posix_spawn_file_actions_t actions;
 	size_t n = 0;
