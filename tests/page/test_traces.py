@@ -294,8 +294,10 @@ class Bad(Traces):
 
     @unittest.skipIf(os.geteuid() == 0, 'root may write everywhere')
     def test_a_directory_that_is_not_writable_is_one_line(self):
+        path = self.trace()
         os.chmod(self.dir, 0o555)
-        self.assertIn('Permission denied', self.refused(['-o', self.out(), self.trace()], 125))
+        self.addCleanup(os.chmod, self.dir, 0o755)
+        self.assertIn('Permission denied', self.refused(['-o', self.out(), path], 125))
 
 
 class Large(Traces):
