@@ -21,11 +21,12 @@ ROOMS = {
     'check/ids.h':       '',
     'check':             'base trace check/ids.h verbs/engine/checker.h verbs/host/libc.h verbs/preload',
     'verbs/host':        'base net odp trace inject emu/hca.h emu/limits.h check/ids.h',
+    'verbs/netlink':      'base verbs/host net trace emu/limits.h emu/hca.h',
     'verbs/engine':      'base verbs/host emu net odp trace inject',
     'verbs/uverbs':      'base verbs/engine verbs/host emu net odp trace inject',
     'verbs/ucma/will_*': 'base net emu/cm_mad.h verbs/ucma/will.h',
     'verbs/ucma':        'base verbs/ucma/will_* verbs/engine verbs/host emu net odp trace inject',
-    'verbs/preload':     'base verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace inject',
+    'verbs/preload':     'base verbs/netlink verbs/uverbs verbs/ucma verbs/engine verbs/host emu net odp trace inject',
     'tools':             'base verbs/ucma/will_* verbs/ucma/will.h verbs/host net trace inject check/ids.h',
 }
 

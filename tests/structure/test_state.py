@@ -64,6 +64,7 @@ STATE = {
         'ended': 'from next_poll to end_poll of the thread',
         'said': 'a child of fork(2) has no engine that could know it'},
     'verbs/preload/interpose_relative.c': {'cwd': PROCESS},
+    'verbs/preload/interpose_netlink.c': {'all': 'descriptors belong to the process, which may have no engine'},
     'verbs/preload/poll_watch.c': {'known': 'what libibverbs hands to the wrapper of a poll has no room for it'},
     'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},
     'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},

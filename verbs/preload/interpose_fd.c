@@ -23,6 +23,7 @@
 #include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
 #include "verbs/preload/interpose.h"
+#include "verbs/preload/interpose_netlink.h"
 
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 
@@ -316,10 +317,14 @@ static void adopt_all(struct msghdr *msg)
 
 INTERPOSE ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	ssize_t n = REAL(recvmsg)(fd, msg, flags);
+	ssize_t n;
 
-	if (n >= 0)
+	netlink_receiving(fd);
+	n = REAL(recvmsg)(fd, msg, flags);
+	if (n >= 0) {
 		adopt_all(msg);
+		netlink_received(fd, msg);
+	}
 	return n;
 }
 
@@ -337,13 +342,11 @@ INTERPOSE int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int max, int flags
 
 /*
  * libibverbs asks netlink for devices first, and sysfs when there is no such socket. On a
- * host with devices of its own netlink would answer, and ours would never be looked for.
+ * host with devices of its own the kernel's would answer, and ours would never be looked for.
  */
 INTERPOSE int socket(int domain, int type, int protocol)
 {
-	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && paths_dir()) {
-		errno = EPROTONOSUPPORT;
-		return -1;
-	}
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA && paths_dir())
+		return netlink_socket(type);
 	return REAL(socket)(domain, type, protocol);
 }

@@ -69,6 +69,12 @@ OWN(ssize_t, read, (int fd, void *buf, size_t len), (fd, buf, len))
 OWN(ssize_t, __read_chk, (int fd, void *buf, size_t len, size_t room),
     (fd, buf, len, room))
 OWN(ssize_t, write, (int fd, const void *buf, size_t len), (fd, buf, len))
+OWN(ssize_t, send, (int fd, const void *buf, size_t len, int flags),
+    (fd, buf, len, flags))
+OWN(ssize_t, sendto,
+    (int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+     socklen_t to_len),
+    (fd, buf, len, flags, to, to_len))
 OWN(ssize_t, recvmsg, (int fd, struct msghdr *msg, int flags), (fd, msg, flags))
 OWN(int, recvmmsg,
     (int fd, struct mmsghdr *msgs, unsigned int max, int flags, struct timespec *timeout),
