@@ -75,6 +75,8 @@ __attribute__((format(printf, 4, 5))) void check_report(enum check_id id,
 							...);
 /* The program knows that @id will be found; false: there is no such identifier */
 bool check_expect(const char *id);
+/* How often each was found */
+void check_findings_at_exit(void);
 /* In a child of fork: its own are to come */
 void check_forget_findings(void);
 /* A finding about @len bytes at @addr is not wanted */

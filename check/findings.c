@@ -156,14 +156,15 @@ static void write_finding(const struct finding *f, const struct check_with *with
 	free(l);
 }
 
-static void write_count(const struct finding *f)
+/* @exact: the process ends */
+static void write_count(const struct finding *f, bool exact)
 {
 	struct line *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return;
-	add(l, "{\"again\":%u,\"pid\":%d,\"count\":%llu}", f->number, (int)getpid(),
-	    (unsigned long long)f->count);
+	add(l, "{\"again\":%u,\"pid\":%d,\"count\":%llu,\"exact\":%s}", f->number,
+	    (int)getpid(), (unsigned long long)f->count, exact ? "true" : "false");
 	write_line(l);
 	free(l);
 }
@@ -194,7 +195,7 @@ void check_report(enum check_id id, const struct check_with *with, unsigned int 
 	if (f) {
 		f->count++;
 		if (!(f->count & (f->count - 1)))
-			write_count(f);
+			write_count(f, false);
 		return;
 	}
 	f = calloc(1, sizeof(*f));
@@ -207,6 +208,12 @@ void check_report(enum check_id id, const struct check_with *with, unsigned int 
 	va_end(ap);
 	write_finding(f, with, n, text);
 	errno = err;
+}
+
+void check_findings_at_exit(void)
+{
+	for (const struct finding *f = findings; f; f = f->next)
+		write_count(f, true);
 }
 
 void check_forget_findings(void)

@@ -155,5 +155,6 @@ __attribute__((destructor)) static void end(void)
 	if (!check_lock())
 		return;
 	check_leaks_at_exit();
+	check_findings_at_exit();
 	check_unlock();
 }

@@ -108,6 +108,8 @@ static void count_again(struct json_object *all, struct json_object *line)
 			continue;
 		json_object_object_add(f, "count",
 				       json_object_new_int64(number_of(line, "count")));
+		json_object_object_add(
+		    f, "exact", json_object_get(json_object_object_get(line, "exact")));
 		return;
 	}
 }
@@ -332,6 +334,12 @@ static void print_frame(FILE *out, struct json_object *f, bool first)
 		fprintf(out, " (in %s)\n", base_name(text_of(f, "file")));
 }
 
+/* Else the process was killed, and it may have been more. */
+static bool is_exact(struct json_object *f)
+{
+	return json_object_get_boolean(json_object_object_get(f, "exact"));
+}
+
 static void print_finding(FILE *out, struct json_object *f)
 {
 	struct json_object *stacks = json_object_object_get(f, "stacks");
@@ -340,7 +348,8 @@ static void print_finding(FILE *out, struct json_object *f)
 		text_of(f, "id"), text_of(f, "class"), text_of(f, "program"),
 		(int)number_of(f, "pid"));
 	if (number_of(f, "count") > 1)
-		fprintf(out, ", at least %lld times", (long long)number_of(f, "count"));
+		fprintf(out, ", %s%lld times", is_exact(f) ? "" : "at least ",
+			(long long)number_of(f, "count"));
 	fprintf(out, "\n  %s:\n    %s\n", text_of(f, "what"), text_of(f, "text"));
 	for (size_t i = 0; i < length_of(stacks); i++) {
 		struct json_object *s = json_object_array_get_idx(stacks, i),
