@@ -18,10 +18,11 @@ BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config
 RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets, chromium opens pages
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
-	tshark jq iproute2 util-linux procps chromium valgrind strace gdb
+	clang libclang-rt-dev libjemalloc2 libtcmalloc-minimal4 tshark jq iproute2 util-linux procps chromium valgrind strace gdb
 	ucx-utils openmpi-bin python3-mpi4py libfabric-bin"
-# To make packages, and to try the completion of three shells
-PACKAGE_PACKAGES="debhelper dpkg-dev fakeroot lintian rpm git man-db bash-completion zsh fish"
+# To make packages, and to try containers and the completion of three shells
+PACKAGE_PACKAGES="debhelper dpkg-dev fakeroot lintian rpm git man-db bash-completion zsh fish
+	podman runc catatonit python3-yaml"
 # To fuzz
 FUZZ_PACKAGES="clang libclang-rt-dev check"
 # For the virtual machine of the interoperability suite, which is skipped without them
