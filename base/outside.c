@@ -47,6 +47,12 @@
 #define WATCHED false
 #endif
 
+/*
+ * clone(3) by the name that sanitizers do not take the place of: to ThreadSanitizer that one is
+ * fork(2), and it gives up if memory stays in common.
+ */
+int __clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...);
+
 struct call {
 	int (*fn)(void *arg, int lowest);
 	void *arg;
@@ -112,8 +118,8 @@ int outside_run(int (*fn)(void *arg, int lowest), void *arg)
 	cancel_defer();
 	/* also those that pthread_sigmask(3) cannot block */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-	pid = clone(child, stack + sizeof(stack),
-		    CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, &c);
+	pid = __clone(child, stack + sizeof(stack),
+		      CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_UNTRACED, &c);
 	if (pid < 0)
 		c.result = -errno;
 	else
