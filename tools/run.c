@@ -26,6 +26,7 @@
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "verbs/host/options.h"
+#include "verbs/host/report.h"
 #include "verbs/host/tree.h"
 #include "verbs/host/unopened.h"
 
@@ -225,7 +226,7 @@ int run_devices(struct options *o)
 /* A capture is of one run, or of several that go on at the same time. */
 static int renew_capture(const struct options *o)
 {
-	int ret = o->pcap[0] ? pcap_renew(o->pcap) : 0;
+	int ret = o->pcap[0] && !report_is_pattern(o->pcap) ? pcap_renew(o->pcap) : 0;
 
 	if (ret == -EEXIST)
 		return usage_error("--pcap: %s is there and is no capture of urxe",
@@ -240,7 +241,7 @@ static int renew_trace(const struct options *o)
 	struct trace_reader *t;
 	struct stat st;
 
-	if (!o->trace[0] || strstr(o->trace, "%p") || lstat(o->trace, &st))
+	if (!o->trace[0] || report_is_pattern(o->trace) || lstat(o->trace, &st))
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		return access(o->trace, W_OK | X_OK)
@@ -420,7 +421,7 @@ static int settle(struct options *o, const struct checks *checks)
 /* What several processes have written is put into the order of time. */
 static void order_capture(const struct options *o)
 {
-	int ret = o->pcap[0] ? pcap_sort(o->pcap) : 0;
+	int ret = o->pcap[0] && !report_is_pattern(o->pcap) ? pcap_sort(o->pcap) : 0;
 
 	if (ret)
 		usage_error("--pcap: %s is not in the order of time: %s", o->pcap,

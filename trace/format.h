@@ -276,6 +276,7 @@ enum trace_end {
  *		the same when that was done, or @refused (-errno)
  * @keep:	path of a copy that is to be made when the process has ended, or empty
  * @abandoned:	objects that went with a device that the program closed
+ * @rank:	what mpirun, srun or the like call the process, or empty
  */
 struct trace_header {
 	char magic[8];
@@ -309,6 +310,7 @@ struct trace_header {
 	uint64_t ask_slots;
 	char keep[1024];
 	uint64_t abandoned;
+	char rank[12];
 };
 _Static_assert(TRACE_N_OBJECTS <= 16, "a place for each");
 _Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_BYTES, "header");

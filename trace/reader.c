@@ -150,6 +150,8 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	};
 	memcpy(i->program, h->program, sizeof(i->program));
 	memcpy(i->host, h->host, sizeof(i->host));
+	memcpy(i->rank, h->rank, sizeof(i->rank));
+	clean(i->rank, sizeof(i->rank));
 	memcpy(i->elsewhere, h->elsewhere, sizeof(i->elsewhere));
 	clean(i->program, sizeof(i->program));
 	clean(i->host, sizeof(i->host));

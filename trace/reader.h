@@ -55,7 +55,7 @@ struct trace_info {
 	int32_t pid;
 	uint32_t uid;
 	uint64_t start;
-	char program[64], host[64], elsewhere[1024], keep[1024];
+	char program[64], host[64], rank[12], elsewhere[1024], keep[1024];
 	uint64_t full_from, full_until;
 	uint32_t asked, done;
 	int32_t refused;

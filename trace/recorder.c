@@ -17,6 +17,7 @@
  *
  * Locks: @lock is for making and freeing objects.
  */
+#include "base/rank.h"
 #include "trace/recorder.h"
 
 #include <errno.h>
@@ -177,6 +178,7 @@ static void describe_process(struct trace_header *h)
 	if (gethostname(h->host, sizeof(h->host)))
 		h->host[0] = '\0';
 	h->host[sizeof(h->host) - 1] = '\0';
+	snprintf(h->rank, sizeof(h->rank), "%s", rank_text() ? rank_text() : "");
 	if (stat("/proc/self/exe", &st) == 0) {
 		h->exe_dev = st.st_dev;
 		h->exe_ino = st.st_ino;

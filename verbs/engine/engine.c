@@ -9,6 +9,7 @@
  * core is driven (engine_core.c, engine_drive.c), packets, the kernel's ABI.
  */
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "inject/inject.h"
+#include "net/pcap.h"
 #include "odp/guard.h"
 #include "verbs/engine/checker.h"
 #include "verbs/engine/engine_internal.h"
@@ -25,6 +27,7 @@
 #include "verbs/host/libc.h"
 #include "verbs/host/netdev.h"
 #include "verbs/host/reason.h"
+#include "verbs/host/report.h"
 #include "verbs/host/paths.h"
 #include "verbs/host/tree.h"
 #include "verbs/host/unopened.h"
@@ -201,25 +204,53 @@ static void faults_resolved(void *arg)
 	engine_wake(arg);
 }
 
-static int start_layers(struct engine *e, const char **what)
+/* Where the capture goes, a file of this process's own begun anew. 0 or -errno */
+static int choose_capture(const struct options *o, char path[PATH_MAX])
 {
+	int ret = report_expand_own(o->pcap, path, PATH_MAX);
+
+	if (!ret && report_is_pattern(o->pcap))
+		ret = pcap_renew(path);
+	return ret;
+}
+
+static int open_port(struct engine *e, const char **what)
+{
+	char capture[PATH_MAX];
 	const struct net_port_cfg port_cfg = {
 	    .ops = &engine_port_ops,
 	    .arg = e,
 	    .backend = e->opt.backend[0] ? e->opt.backend : NULL,
 	    .shm_dir = e->opt.shm_dir[0] ? e->opt.shm_dir : NULL,
-	    .pcap = e->opt.pcap[0] ? e->opt.pcap : NULL,
+	    .pcap = e->opt.pcap[0] ? capture : NULL,
 	    .impair = e->opt.impair[0] ? e->opt.impair : NULL,
 	    .no_lanes = !e->opt.lanes,
 	    .stats = (struct net_stats *)e->rec->hdr->net,
 	    .what = what,
 	};
+	void *table;
+	size_t len;
+	int ret;
+
+	*what = "capture (--pcap)";
+	ret = choose_capture(&e->opt, capture);
+	if (ret)
+		return ret;
+	*what = "network";
+	ret = net_port_open(&port_cfg, &e->port);
+	if (ret)
+		return ret;
+	table = net_port_table(e->port, &len);
+	guard_file(table, len, TABLE_GONE);
+	return 0;
+}
+
+static int start_layers(struct engine *e, const char **what)
+{
 	const struct checker *c = checker_get();
 	unsigned int i;
 	int ret, fds[ODP_FDS], n;
 	struct odp_caps caps;
-	void *table;
-	size_t len;
 
 	if (c)
 		recorder_tell(e->rec, c->kinds, c->record);
@@ -235,12 +266,9 @@ static int start_layers(struct engine *e, const char **what)
 		vfile_private_mark(fds[k]);
 	odp_domain_caps(e->odp, &caps);
 	e->rec->hdr->uffd = caps.uffd;
-	*what = "network";
-	ret = net_port_open(&port_cfg, &e->port);
+	ret = open_port(e, what);
 	if (ret)
 		return ret;
-	table = net_port_table(e->port, &len);
-	guard_file(table, len, TABLE_GONE);
 	*what = "list of devices";
 	ret = tree_devices(&e->opt);
 	if (!ret && !e->opt.n_devices)

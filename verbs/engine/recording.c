@@ -104,7 +104,7 @@ static uint32_t slots_in(uint64_t bytes)
 static int trace_path(const struct options *o, char path[PATH_MAX])
 {
 	struct stat st;
-	int ret = report_expand(o->trace, (int)getpid(), path, PATH_MAX);
+	int ret = report_expand_own(o->trace, path, PATH_MAX);
 	size_t n = ret ? 0 : strlen(path);
 
 	if (ret || stat(path, &st) || !S_ISDIR(st.st_mode))

@@ -732,7 +732,7 @@ static const struct row rows[] = {
     {{"stats", "URXE_STATS", "text|json:FILE", "text", false,
       "report page faults, prefetches and traffic when a program\n"
       "ends: as a table on stderr, or as JSON in FILE, in which %p\n"
-      "stands for the process id"},
+      "stands for the process id, %h for the host, %r for the rank"},
      parse_stats,
      format_stats},
     {{"profile", "URXE_PROFILE", "NAME|FILE", NULL, false,
@@ -796,12 +796,13 @@ static const struct row rows[] = {
      parse_impair,
      format_impair},
     {{"pcap", "URXE_PCAP", "FILE", NULL, false,
-      "write all packets to FILE, for Wireshark"},
+      "write all packets to FILE (%p, %h, %r as in --stats), for\n"
+      "Wireshark"},
      parse_pcap,
      format_pcap},
     {{"trace", "URXE_TRACE", "FILE|DIR", NULL, false,
-      "record all that the device does in FILE, in which %p stands\n"
-      "for the process id, or in a file for each process in DIR; see\n"
+      "record all that the device does in FILE (%p, %h, %r as in\n"
+      "--stats), or in a file for each process in DIR; see\n"
       "urxe help trace"},
      parse_trace,
      format_trace},

@@ -4,6 +4,7 @@
  * JSON is written here and not by a library: whatever the preloaded library links with
  * enters the application, where two JSON libraries with names in common can meet.
  */
+#include "base/rank.h"
 #include "verbs/host/report.h"
 
 #include <errno.h>
@@ -383,22 +384,69 @@ void report_json(const struct trace_reader *t, FILE *out)
 
 /* --- where it goes ---------------------------------------------------------------- */
 
-int report_expand(const char *pattern, int pid, char *path, size_t size)
+/*
+ * struct report_names - what stands for %p, %h and %r in the name of a file
+ * @rank:	NULL or empty: there is none
+ */
+struct report_names {
+	int pid;
+	const char *host, *rank;
+};
+
+/* The text for %@letter; NULL: it stands for itself */
+static const char *name_of(char letter, const struct report_names *who, char number[16])
+{
+	switch (letter) {
+	case 'p':
+		snprintf(number, 16, "%d", who->pid);
+		return number;
+	case 'h':
+		return who->host;
+	case 'r':
+		return who->rank && *who->rank ? who->rank : "none";
+	default:
+		return NULL;
+	}
+}
+
+/* 0 or -ENAMETOOLONG */
+static int expand(const char *pattern, const struct report_names *who, char *path,
+		  size_t size)
 {
 	size_t n = 0;
 
 	for (const char *p = pattern; *p && n < size; p++) {
-		if (p[0] == '%' && p[1] == 'p') {
-			n += (size_t)snprintf(path + n, size - n, "%d", pid);
-			p++;
-		} else {
+		char number[16];
+		const char *name = *p == '%' ? name_of(p[1], who, number) : NULL;
+
+		if (!name) {
 			path[n++] = *p;
+			continue;
 		}
+		/* a name of a host may be anything; it must not lead elsewhere */
+		for (; *name && n < size; name++)
+			path[n++] = *name == '/' ? '-' : *name;
+		p++;
 	}
 	if (n >= size)
 		return -ENAMETOOLONG;
 	path[n] = '\0';
 	return 0;
+}
+
+int report_expand_own(const char *pattern, char *path, size_t size)
+{
+	char host[65] = "";
+	const struct report_names own = {(int)getpid(), host, rank_text()};
+
+	if (gethostname(host, sizeof(host) - 1))
+		host[0] = '\0';
+	return expand(pattern, &own, path, size);
+}
+
+bool report_is_pattern(const char *pattern)
+{
+	return strstr(pattern, "%p") || strstr(pattern, "%h") || strstr(pattern, "%r");
 }
 
 /* A pipe or a terminal */
@@ -480,6 +528,8 @@ static void write_text(const struct trace_reader *t, FILE *out)
 
 void report_write(const struct trace_reader *t, const char *spec, FILE *fallback)
 {
+	const struct trace_info *i = trace_info(t);
+	const struct report_names who = {i->pid, i->host, i->rank};
 	char path[PATH_MAX];
 	struct xfsz x;
 	int ret;
@@ -491,7 +541,7 @@ void report_write(const struct trace_reader *t, const char *spec, FILE *fallback
 		return;
 	}
 	xfsz_hold(&x);
-	ret = report_expand(spec + 5, trace_info(t)->pid, path, sizeof(path));
+	ret = expand(spec + 5, &who, path, sizeof(path));
 	if (!ret)
 		ret = write_file(t, path);
 	if (ret)
