@@ -1,4 +1,5 @@
 /* will.c - leaving a will; see will.h. The other half is in will_execute.c. */
+#include "verbs/engine/vfile.h"
 #include "verbs/ucma/will.h"
 
 #include <errno.h>
@@ -58,6 +59,8 @@ int will_open(const char *dir, struct will **out)
 		free(w);
 		return ret;
 	}
+	/* It stays as long as the process, so it is worth a place outside of its limit. */
+	w->fd = vfile_private_move(w->fd);
 	*out = w;
 	return 0;
 }
