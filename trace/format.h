@@ -22,7 +22,7 @@
 #include "trace/kinds.h"
 
 #define TRACE_MAGIC	   "URXEtrc\n"
-#define TRACE_VERSION	   1
+#define TRACE_VERSION	   2
 #define TRACE_HEADER_BYTES 4096
 #define TRACE_BLOCKS	   24  /* of objects */
 #define TRACE_FIRST_BLOCK  128 /* objects in the first of them */

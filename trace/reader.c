@@ -105,11 +105,11 @@ static int check_header(const struct trace_header *h, char *why, size_t size)
 {
 	if (memcmp(h->magic, TRACE_MAGIC, sizeof(h->magic)))
 		return refuse(EINVAL, why, size, "is no trace of urxe");
-	if (h->version > TRACE_VERSION)
+	if (h->version && h->version != TRACE_VERSION)
 		return refuse(EPROTONOSUPPORT, why, size,
-			      "is of version %u, this urxe reads up to %u", h->version,
+			      "is of version %u, this urxe reads version %u", h->version,
 			      TRACE_VERSION);
-	if (h->version < 1 || h->header_bytes != TRACE_HEADER_BYTES ||
+	if (!h->version || h->header_bytes != TRACE_HEADER_BYTES ||
 	    h->slot_bytes != sizeof(struct trace_slot) ||
 	    h->object_bytes != sizeof(struct trace_object) || !h->slots ||
 	    h->slots & (h->slots - 1) || h->slots > TRACE_MAX_SLOTS ||

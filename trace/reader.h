@@ -31,7 +31,7 @@ struct trace_reader;
 
 /*
  * trace_open - 0, or -errno with one line in @why: ENOENT..., EINVAL (no trace of urxe, or
- * damaged), EPROTONOSUPPORT (of a later version)
+ * damaged), EPROTONOSUPPORT (of another version)
  */
 int trace_open(const char *path, char *why, size_t size, struct trace_reader **out);
 /*

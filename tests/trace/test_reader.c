@@ -136,7 +136,7 @@ START_TEST(random_files_are_refused)
 }
 END_TEST
 
-START_TEST(a_version_from_the_future_is_refused_by_name)
+START_TEST(another_version_is_refused_by_name)
 {
 	char *path = fresh_path();
 	char why[TRACE_WHY_BYTES];
@@ -144,10 +144,10 @@ START_TEST(a_version_from_the_future_is_refused_by_name)
 	size_t len;
 	char *bytes = make_trace(path, &len);
 
-	((struct trace_header *)bytes)->version = 77;
+	((struct trace_header *)bytes)->version = _i ? 77 : 1;
 	write_trace(path, bytes, len);
 	ck_assert_int_eq(trace_open(path, why, sizeof(why), &t), -EPROTONOSUPPORT);
-	ck_assert_ptr_nonnull(strstr(why, "version 77"));
+	ck_assert_ptr_nonnull(strstr(why, _i ? "version 77" : "version 1"));
 	free(bytes);
 	forget_path(path);
 }
@@ -274,7 +274,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_file_may_be_cut_off_anywhere);
 	tcase_add_test(tc, random_bytes_anywhere_harm_nobody);
 	tcase_add_test(tc, random_files_are_refused);
-	tcase_add_test(tc, a_version_from_the_future_is_refused_by_name);
+	tcase_add_loop_test(tc, another_version_is_refused_by_name, 0, 2);
 	tcase_add_test(tc, what_is_no_file_is_not_waited_for);
 	tcase_add_test(tc, who_wants_little_reads_little);
 	tcase_add_test(tc, a_record_that_is_being_written_is_left_out);
