@@ -6,6 +6,7 @@
 #include "kit.h"
 
 #define SIGNALED IBV_SEND_SIGNALED
+#define LATE	 300 /* ms, after which a message has come, also on a loaded machine */
 #define WRITE	 IBV_WR_RDMA_WRITE
 #define LOCAL	 IBV_ACCESS_LOCAL_WRITE
 #define REMOTE	 (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -313,7 +314,7 @@ static void lost_wakeup(bool wrong)
 
 	with_channel(&p);
 	NEED(!write_one(&p, SIGNALED));
-	kit_sleep(100);
+	kit_sleep(LATE);
 	NEED(!ibv_req_notify_cq(p.k.left_cq, 0));
 	if (!wrong)
 		NEED(ibv_poll_cq(p.k.left_cq, 1, &wc) == 1);
@@ -338,7 +339,7 @@ static void lost_wakeup_in_a_loop(bool wrong)
 	NEED(!ibv_req_notify_cq(p.k.left_cq, 0));
 	NEED(!write_one(&p, SIGNALED));
 	NEED(!write_one(&p, SIGNALED));
-	kit_sleep(100);
+	kit_sleep(LATE);
 	wait_for_event(&p);
 	NEED(ibv_poll_cq(p.k.left_cq, wrong ? 1 : 2, wc) == (wrong ? 1 : 2));
 	NEED(!ibv_req_notify_cq(p.k.left_cq, 0));
@@ -416,7 +417,9 @@ static void rnr(bool wrong)
 {
 	struct pair p;
 
-	kit_open(&p.k);
+	kit_device(&p.k);
+	p.k.rnr_retry = 7;
+	kit_connect(&p.k);
 	pair_memory(&p);
 	NEED(!write_one(&p, SIGNALED));
 	kit_good(p.k.left_cq);
@@ -424,7 +427,7 @@ static void rnr(bool wrong)
 		NEED(!kit_recv(p.k.right, p.to_mr, p.to, 64));
 	NEED(!kit_send(p.k.left, p.from_mr, p.from, 64, SIGNALED));
 	if (wrong) {
-		kit_sleep(1);
+		kit_sleep(LATE);
 		NEED(!kit_recv(p.k.right, p.to_mr, p.to, 64));
 	}
 	kit_wait(p.k.left_cq);
@@ -447,7 +450,7 @@ static void rnr_of_a_shared_queue(bool wrong)
 		NEED(!kit_srq_recv(p.k.srq, p.to_mr, p.to + 64, 64));
 	for (int i = 0; i < 2; i++)
 		NEED(!kit_send(p.k.left, p.from_mr, p.from, 64, SIGNALED));
-	kit_sleep(50);
+	kit_sleep(LATE);
 	if (wrong)
 		NEED(!kit_srq_recv(p.k.srq, p.to_mr, p.to + 64, 64));
 	for (int i = 0; i < 2; i++) {
