@@ -2,6 +2,7 @@
  * Description: faults over a simulated operating system: what is counted, what races,
  * what fails, how the models defer, what scripts do.
  */
+#include "odp/internal.h" /* first: its parameters have the names of what is below */
 #include "tests/odp/one_mr.h"
 
 /* --- counting --------------------------------------------------------------------- */
@@ -61,6 +62,8 @@ START_TEST(an_access_stays_within_its_region)
 	ck_assert_int_eq(odp_read(m, UINT64_MAX, b, 8, &acc), -EFAULT);
 	ck_assert_int_eq(odp_write(m, 0x7000, b, SIZE_MAX, &acc), -EFAULT);
 	ck_assert_int_eq(odp_fetch_add(m, 0x7001, 1, &v, &acc), -EINVAL);
+	/* aligned in memory, not for the HCA */
+	ck_assert_int_eq(odp_fetch_add(m, 0x7004, 1, &v, &acc), -EINVAL);
 	/* aligned for the HCA, not in memory: 100 + 4 */
 	ck_assert_int_eq(odp_fetch_add(m, 0x7008, 1, &v, &acc), -EINVAL);
 	ck_assert_int_eq(odp_fault_in(m, 0x7000, 1001, false, &acc), -EFAULT);
@@ -255,6 +258,46 @@ START_TEST(race_repeats_the_fault)
 	r.addr = SIM_BASE;
 	ck_assert_int_eq(read_at(2, PAGE, 0, &acc), 0);
 	ck_assert_uint_eq(util_counters(mr).retries, 3);
+	end();
+}
+END_TEST
+
+static void forbid_page(void *arg)
+{
+	os->prot[*(unsigned int *)arg] = SIM_NONE;
+}
+
+/* It is there, and gone before it is used: tried again, in vain, which is the same fault */
+START_TEST(a_page_that_goes_before_its_use_is_counted_once)
+{
+	unsigned int page = 1;
+	struct odp_access acc;
+
+	begin((struct odp_config){0}, 4, true);
+	os->during = forbid_page;
+	os->during_arg = &page;
+	ck_assert_int_eq(read_at(1, PAGE, 0, &acc), -EFAULT);
+	ck_assert_uint_eq(os->populates, 2);
+	ck_assert_uint_eq(util_faults(mr), 1);
+	ck_assert_uint_eq(util_counters(mr).remote_faults, 1);
+	ck_assert_uint_eq(util_counters(mr).failed_faults, 1);
+	end();
+}
+END_TEST
+
+/* Who has the lock could not apply it yet: the next access does */
+START_TEST(an_invalidation_that_was_not_applied_is_believed)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){0}, 4, true);
+	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), 0);
+	dom_lock(dom);
+	odp_invalidate(dom, SIM_BASE, PAGE);
+	dom_unlock(dom);
+	ck_assert_int_eq(_i ? write_at(0, PAGE, 0, &acc) : read_at(0, PAGE, 0, &acc), 0);
+	ck_assert(acc.faulted);
+	ck_assert_uint_eq(util_counters(mr).invalidations, 1);
 	end();
 }
 END_TEST
@@ -482,6 +525,20 @@ START_TEST(invalidation_voids_pending)
 }
 END_TEST
 
+/* A fault for several pages is void when any of them goes */
+START_TEST(invalidation_of_any_page_voids_what_is_pending)
+{
+	struct odp_access acc;
+
+	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 8, true);
+	ck_assert_int_eq(read_at(1, 3 * PAGE, 0, &acc), -EAGAIN);
+	odp_invalidate(dom, SIM_BASE + (1 + (unsigned int)_i) * PAGE, PAGE);
+	ck_assert_int_eq(read_at(1, 3 * PAGE, 100, &acc), -EAGAIN);
+	ck_assert_uint_eq(acc.ready_at, 200);
+	end();
+}
+END_TEST
+
 START_TEST(a_deferred_fault_may_fail)
 {
 	struct odp_access acc;
@@ -616,6 +673,20 @@ START_TEST(third_access_faults)
 }
 END_TEST
 
+/* Not for those beside it */
+START_TEST(a_rule_is_for_its_page_alone)
+{
+	struct odp_config cfg = {.script = "mr=m,page=7,access=1,fault=error"};
+	struct odp_access acc;
+
+	begin(cfg, 16, true);
+	ck_assert_int_eq(read_at(5, 2 * PAGE, 0, &acc), 0);
+	ck_assert_int_eq(read_at(8, 2 * PAGE, 0, &acc), 0);
+	ck_assert_int_eq(read_at(6, 3 * PAGE, 0, &acc), -EFAULT);
+	end();
+}
+END_TEST
+
 START_TEST(script_of_models_and_errors)
 {
 	struct odp_config cfg = {
@@ -682,6 +753,8 @@ int main(void)
 	tc = tcase(s, "invalidation");
 	tcase_add_test(tc, invalidate_counts_events_and_pages);
 	tcase_add_test(tc, race_repeats_the_fault);
+	tcase_add_test(tc, a_page_that_goes_before_its_use_is_counted_once);
+	tcase_add_loop_test(tc, an_invalidation_that_was_not_applied_is_believed, 0, 2);
 	tcase_add_test(tc, race_without_end_fails);
 	tcase_add_test(tc, race_with_a_new_mapping);
 	tcase_add_loop_test(tc, stale_entry_is_an_invalidation, 0, 2);
@@ -695,12 +768,14 @@ int main(void)
 	tcase_add_test(tc, sync_with_latency_says_so);
 	tcase_add_test(tc, model_of_one_mr);
 	tcase_add_test(tc, invalidation_voids_pending);
+	tcase_add_loop_test(tc, invalidation_of_any_page_voids_what_is_pending, 0, 3);
 	tcase_add_test(tc, waiting_ends_in_progress);
 	tcase_add_test(tc, many_wait_at_once);
 	tcase_add_test(tc, each_request_in_vain_delays_the_others);
 	tcase_add_test(tc, a_deferred_fault_may_fail);
 	tcase_add_test(tc, fault_queue_is_bounded);
 	tcase_add_test(tc, third_access_faults);
+	tcase_add_test(tc, a_rule_is_for_its_page_alone);
 	tcase_add_test(tc, script_of_models_and_errors);
 	tcase_add_test(tc, script_comes_and_goes_at_run_time);
 	return util_run(s);

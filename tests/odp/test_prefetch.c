@@ -128,6 +128,14 @@ START_TEST(wrong_prefetches_are_refused)
 	ck_assert_int_eq(odp_prefetch(mr, at, 4 * PAGE, ODP_PREFETCH), 0);
 	ck_assert_uint_eq(util_counters(mr).failed_faults, 0);
 	odp_mr_put(mr);
+	/* pinned memory has no table to fill */
+	ck_assert_int_eq(
+	    odp_mr_create(
+		dom, &(struct odp_mr_attr){.addr = at, .length = PAGE, .iova = at}, &mr),
+	    0);
+	ck_assert_int_eq(odp_prefetch(mr, at, 1, ODP_PREFETCH), -EINVAL);
+	ck_assert_int_eq(odp_prefetch_async(mr, at, 1, ODP_PREFETCH), -EINVAL);
+	odp_mr_put(mr);
 	mr = util_mr(dom, mem, 8 * PAGE, true);
 	mprotect(mem, PAGE, PROT_READ);
 	ck_assert_int_eq(odp_prefetch(mr, at, PAGE, ODP_PREFETCH), 0);
