@@ -170,6 +170,25 @@ START_TEST(delay_and_jitter_keep_the_order)
 }
 END_TEST
 
+/* Of packets that come at once some are to wait, and some are not */
+START_TEST(who_need_not_wait_passes_nobody)
+{
+	unsigned int i;
+
+	run("jitter=2ns", IMPAIR_TX, 1000, 0, &a);
+	ck_assert_uint_eq(a.n, 1000);
+	for (i = 0; i < a.n; i++)
+		ck_assert_uint_eq(a.out[i].number, i);
+}
+END_TEST
+
+START_TEST(what_is_held_back_comes_though_nothing_follows)
+{
+	run("reorder=100%", IMPAIR_TX, 1, 10, &a);
+	ck_assert_uint_eq(a.n, 1);
+}
+END_TEST
+
 START_TEST(rate_is_kept)
 {
 	/* 1000 packets of 800 bits at 8 Mbit/s: 100 us each */
@@ -268,6 +287,8 @@ int main(void)
 	tcase_add_test(t, the_seed_decides);
 	tcase_add_test(t, frequencies_are_those_asked_for);
 	tcase_add_test(t, delay_and_jitter_keep_the_order);
+	tcase_add_test(t, who_need_not_wait_passes_nobody);
+	tcase_add_test(t, what_is_held_back_comes_though_nothing_follows);
 	tcase_add_test(t, rate_is_kept);
 	tcase_add_loop_test(t, a_port_loses_what_it_was_told_to, 0, 2);
 	tcase_add_test(t, a_port_delays);

@@ -174,6 +174,24 @@ START_TEST(a_capture_of_another_program_is_left_alone)
 }
 END_TEST
 
+/* One of another kind of link, which has no packet yet */
+START_TEST(an_empty_capture_of_another_program_is_left_alone)
+{
+	const uint32_t head[] = {0xa1b23c4d, 4 << 16 | 2, 0, 0, 65535, 113};
+	struct net_port_cfg cfg = {.pcap = file};
+	struct h_node a;
+	struct stat st;
+	FILE *f = fopen(file, "w");
+
+	fwrite(head, sizeof(head), 1, f);
+	fclose(f);
+	ck_assert_int_eq(pcap_renew(file), -EEXIST);
+	ck_assert_int_eq(h_try_open_cfg(&a, &cfg), -EEXIST);
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert_int_eq(st.st_size, 24);
+}
+END_TEST
+
 START_TEST(a_capture_of_an_earlier_run_begins_anew)
 {
 	struct net_port_cfg cfg = {.pcap = file};
@@ -384,6 +402,7 @@ int main(void)
 	tcase_add_test(t, icrcs_fit_the_frames);
 	tcase_add_test(t, other_files_are_left_alone);
 	tcase_add_test(t, a_capture_of_another_program_is_left_alone);
+	tcase_add_test(t, an_empty_capture_of_another_program_is_left_alone);
 	tcase_add_loop_test(t, a_capture_of_an_earlier_run_begins_anew, 0, 2);
 	tcase_add_test(t, a_capture_lags_by_a_tick_at_most);
 	tcase_add_test(t, packets_of_several_writers_are_put_in_order);

@@ -118,6 +118,81 @@ START_TEST(class_and_hop_limit_are_carried)
 END_TEST
 
 /* Also where packets of several labels are sent at once, and none where none is asked for */
+/* There are more classes than routes that are remembered */
+START_TEST(each_packet_has_the_class_of_its_path)
+{
+	struct net_path path;
+	struct h_node a, b;
+	uint32_t i;
+
+	h_open(&a, h_lo(1));
+	h_open(&b, h_lo(2));
+	path = (struct net_path){.src = a.ip, .dst = b.ip, .ttl = 64};
+	for (i = 0; i < 256; i++) {
+		path.tclass = (uint8_t)i;
+		ck_assert(h_try_send_path(&a, &path, b.base, i, 64));
+		net_tx_flush(a.port);
+		h_wait(&b, i + 1);
+		ck_assert_uint_eq(b.last_path.tclass, i);
+	}
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+static const struct net_backend_ops *real;
+
+static unsigned int send_no_batches(struct net_backend *be, struct net_batch *b,
+				    unsigned int n)
+{
+	if (b->n == 1)
+		return real->send(be, b, 1);
+	b->err = -EIO;
+	return 1;
+}
+
+/* As on a path where the kernel cuts nothing: each goes alone, and is as long as it was */
+START_TEST(a_batch_that_is_refused_goes_packet_by_packet)
+{
+	static struct net_backend_ops ops;
+	struct h_node a, b;
+
+	h_open(&a, addr_a(_i));
+	h_open(&b, addr_b(_i));
+	real = a.port->be_ops;
+	ops = *real;
+	ops.send = send_no_batches;
+	a.port->be_ops = &ops;
+	h_send(&a, &b.ip, b.base, 1, 1000);
+	h_send(&a, &b.ip, b.base, 2, 1000);
+	h_send(&a, &b.ip, b.base, 3, 500);
+	net_tx_flush(a.port);
+	h_until(&b, b.rx + h_stats(&b).rx_bad_icrc == 3);
+	ck_assert_uint_eq(b.rx, 3);
+	ck_assert_uint_eq(b.last_len, H_HDR + 500);
+	ck_assert_uint_eq(h_stats(&a).tx_pkts, 3);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
+/* It is dropped at once: no socket can send it */
+START_TEST(a_path_between_families_is_none)
+{
+	struct net_path path;
+	struct h_node a;
+
+	h_open(&a, addr_a(_i));
+	path = (struct net_path){.src = a.ip, .dst = h_ip(addr_a(!_i))};
+	ck_assert(h_try_send_path(&a, &path, a.base, 1, 64));
+	ck_assert_uint_eq(h_stats(&a).tx_dropped, 1);
+	net_tx_flush(a.port);
+	ck_assert_uint_eq(h_stats(&a).tx_dropped, 1);
+	h_quiet(&a);
+	h_close(&a);
+}
+END_TEST
+
 START_TEST(a_flow_label_is_carried)
 {
 	static const uint32_t flows[] = {0x12345, 0x12345, 0, 0xfffff, 7};
@@ -390,6 +465,9 @@ int main(void)
 	tcase_add_loop_test(t, packets_of_all_sizes_arrive_whole_and_in_order, 0, 2);
 	tcase_add_loop_test(t, equal_packets_travel_in_few_datagrams, 0, 2);
 	tcase_add_loop_test(t, a_process_talks_to_itself, 0, 2);
+	tcase_add_test(t, each_packet_has_the_class_of_its_path);
+	tcase_add_loop_test(t, a_batch_that_is_refused_goes_packet_by_packet, 0, 2);
+	tcase_add_loop_test(t, a_path_between_families_is_none, 0, 2);
 	tcase_add_loop_test(t, class_and_hop_limit_are_carried, 0,
 			    check_emulated("IPV6_FLOWINFO") ? 1 : 2);
 	if (!check_emulated("IPV6_FLOWINFO"))

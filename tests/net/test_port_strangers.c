@@ -262,6 +262,53 @@ START_TEST(a_forged_switch_header_is_refused)
 }
 END_TEST
 
+/* One byte of the mark differs: it is of another version, or something else */
+START_TEST(only_what_is_marked_is_a_switch_header)
+{
+	uint8_t p[SWITCH_ENCAP_LEN];
+	struct net_path path = {.src = h_ip("10.9.9.9"), .sport = 1234};
+	struct switch_encap e;
+
+	switch_encap_write(p, 5, &path);
+	ck_assert(switch_encap_read(p, sizeof(p), &e));
+	ck_assert_uint_eq(e.slot, 5);
+	ck_assert(!switch_encap_read(p, sizeof(p) - 1, &e));
+	p[_i]++;
+	ck_assert(!switch_encap_read(p, sizeof(p), &e));
+}
+END_TEST
+
+/* The port that a process has for itself is not its neighbour's */
+START_TEST(a_packet_that_came_to_the_wrong_process_is_dropped)
+{
+	struct h_node a, b;
+	struct net_path path;
+	uint8_t pkt[512];
+	uint16_t port, to;
+	uint32_t len;
+	int fd;
+
+	h_open(&a, h_lo(1));
+	h_open(&b, h_lo(1));
+	h_send(&a, &a.ip, a.base, 1, 64);
+	net_tx_flush(a.port);
+	h_wait(&a, 1);
+	to = a.last_path.sport;
+	fd = stranger(h_lo(8), &port);
+	path = (struct net_path){.src = h_ip(h_lo(8)), .dst = a.ip, .sport = port};
+	len = h_build(pkt, b.base, 2, 64);
+	icrc_store(pkt + len, icrc_compute(&path, 0, pkt, len));
+	stranger_send(fd, &a.ip, to, pkt, len + 4);
+	h_until(&a, h_stats(&a).rx_no_owner == 1 || a.rx > 1);
+	ck_assert_uint_eq(h_stats(&a).rx_no_owner, 1);
+	ck_assert_uint_eq(a.rx, 1);
+	h_quiet(&b);
+	close(fd);
+	h_close(&a);
+	h_close(&b);
+}
+END_TEST
+
 /* A datagram that says it is from @src:@sport, where a socket could not be bound */
 static void raw_send(int fd, const char *src, uint16_t sport, const struct net_ip *dst,
 		     uint16_t dport, const void *p, size_t len)
@@ -403,6 +450,8 @@ int main(void)
 	tcase_add_test(t, wrong_packets_are_counted_and_dropped);
 	tcase_add_test(t, noise_does_no_harm);
 	tcase_add_test(t, a_forged_switch_header_is_refused);
+	tcase_add_loop_test(t, only_what_is_marked_is_a_switch_header, 0, 4);
+	tcase_add_test(t, a_packet_that_came_to_the_wrong_process_is_dropped);
 	tcase_add_test(t, an_encapsulation_from_a_foreign_address_is_refused);
 	tcase_add_test(t, gsi_packets_go_where_the_router_says);
 	suite_add_tcase(s, t);

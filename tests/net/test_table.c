@@ -47,6 +47,27 @@ START_TEST(registry_keeps_claims_apart)
 }
 END_TEST
 
+/* Who has the slot of a process that ended has not claimed what that one did */
+START_TEST(a_claim_ends_with_its_process_whoever_has_its_slot)
+{
+	struct table *first, *next;
+	unsigned int found;
+	int slot;
+
+	ck_assert_int_eq(table_open(h_shm(), &first), 0);
+	slot = table_lease(first, 1000);
+	ck_assert_int_gt(slot, 0);
+	ck_assert_int_eq(table_claim(first, 5, true), 0);
+	table_abandon(first);
+	ck_assert_int_eq(table_open(h_shm(), &next), 0);
+	while (!table_is_own(next, (unsigned int)slot))
+		ck_assert_int_gt(table_lease(next, 1001), 0);
+	ck_assert_int_eq(table_find(next, 5, 1, &found), -ENOENT);
+	ck_assert_int_eq(table_claim(next, 5, true), 0);
+	table_close(next);
+}
+END_TEST
+
 /* The files in the table's directory; the name of the last one in @name */
 static int count_tables(char name[400])
 {
@@ -93,6 +114,46 @@ START_TEST(tables_of_namespaces_that_are_gone_are_removed)
 	ck_assert_int_eq(symlink(own, other), 0);
 	table_remove_stale(h_shm());
 	ck_assert_int_eq(count_tables(other), 2); /* what is no table stays */
+}
+END_TEST
+
+/* Whoever locks any part of it has it in use */
+START_TEST(a_table_with_a_lock_in_it_is_not_removed)
+{
+	struct flock fl = {
+	    .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 5, .l_len = 1};
+	char own[400], other[404];
+	struct h_node a;
+	int fd;
+
+	h_open(&a, h_lo(1));
+	h_close(&a);
+	ck_assert_int_eq(count_tables(own), 1);
+	name_of_other_namespace(own, other, sizeof(other));
+	ck_assert_int_eq(rename(own, other), 0);
+	fd = open(other, O_RDWR | O_CLOEXEC);
+	ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &fl), 0);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(access(other, F_OK), 0);
+	close(fd);
+	table_remove_stale(h_shm());
+	ck_assert_int_eq(access(other, F_OK), -1);
+}
+END_TEST
+
+/* It was a table: who may have written into it meanwhile? */
+START_TEST(a_table_that_is_open_to_others_is_not_used)
+{
+	char own[400];
+	struct h_node a;
+
+	h_open(&a, h_lo(1));
+	h_close(&a);
+	ck_assert_int_eq(count_tables(own), 1);
+	ck_assert_int_eq(chmod(own, 0600 | (_i ? 020 : 04)), 0);
+	h_open(&a, h_lo(1));
+	ck_assert_int_eq(count_tables(own), 2);
+	h_close(&a);
 }
 END_TEST
 
@@ -244,7 +305,10 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, h_setup, h_shm_remove);
 	tcase_add_test(t, registry_keeps_claims_apart);
+	tcase_add_test(t, a_claim_ends_with_its_process_whoever_has_its_slot);
 	tcase_add_test(t, tables_of_namespaces_that_are_gone_are_removed);
+	tcase_add_test(t, a_table_with_a_lock_in_it_is_not_removed);
+	tcase_add_loop_test(t, a_table_that_is_open_to_others_is_not_used, 0, 2);
 	tcase_add_test(t, what_has_the_name_of_a_table_and_is_none_stays);
 	tcase_add_test(t, nobody_can_take_the_place_of_the_table);
 	tcase_add_test(t, the_umask_separates_nobody);
