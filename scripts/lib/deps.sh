@@ -19,7 +19,7 @@ RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets, chromium opens pages
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
 	clang libclang-rt-dev libjemalloc2 libtcmalloc-minimal4 tshark jq iproute2 util-linux procps chromium valgrind strace gdb
-	ucx-utils openmpi-bin python3-mpi4py libfabric-bin"
+	ucx-utils openmpi-bin python3-mpi4py libfabric-bin infiniband-diags hwloc-nox"
 # To make packages, and to try containers and the completion of three shells
 PACKAGE_PACKAGES="debhelper dpkg-dev fakeroot lintian rpm git man-db bash-completion zsh fish
 	podman runc catatonit python3-yaml"

@@ -64,6 +64,9 @@ START_TEST(files_have_what_the_kernel_has)
 	    {"/sys/class/infiniband_verbs/uverbs1/dev", "231:193\n"},
 	    {"/sys/class/infiniband_verbs/uverbs0/abi_version", "2\n"},
 	    {"/sys/class/infiniband_verbs/uverbs0/device/numa_node", "-1\n"},
+	    {IB "rxe0/device/class", "0x020000\n"},
+	    {IB "rxe0/device/vendor", "0xffff\n"},
+	    {IB "rxe0/device/subsystem_vendor", "0xffff\n"},
 	    {IB "rxe0/node_type", "1: CA\n"},
 	    {IB "rxe1/node_guid", "0102:0304:0506:0708\n"},
 	    {IB "rxe1/sys_image_guid", "0102:0304:0506:0708\n"},
@@ -137,6 +140,22 @@ END_TEST
  * The device's directory is its identity by the time it was made (libibverbs,
  * same_sysfs_dev())
  */
+START_TEST(all_cpus_are_near)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+	char list[32];
+
+	snprintf(list, sizeof(list), n > 1 ? "0-%ld\n" : "%ld\n", n > 512 ? 511 : n - 1);
+	ck_assert_str_eq(get(IB "rxe0/device/local_cpulist"), list);
+	if (n <= 32)
+		ck_assert_uint_eq(strtoul(get(IB "rxe0/device/local_cpus"), NULL, 16),
+				  (1ull << n) - 1);
+	else
+		ck_assert_ptr_nonnull(
+		    strstr(get(IB "rxe0/device/local_cpus"), ",ffffffff\n"));
+}
+END_TEST
+
 START_TEST(the_device_resolves)
 {
 	char full[512], real[PATH_MAX], want[512];
@@ -320,6 +339,7 @@ static void add(TCase *tc)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, files_have_what_the_kernel_has);
 	tcase_add_test(tc, modes_are_those_of_the_kernel);
+	tcase_add_test(tc, all_cpus_are_near);
 	tcase_add_test(tc, the_device_resolves);
 	tcase_add_test(tc, counters_of_the_core);
 	tcase_add_test(tc, files_follow_the_interface);

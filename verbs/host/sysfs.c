@@ -30,6 +30,7 @@
 #define RXE_ABI	   2 /* RXE_UVERBS_ABI_VERSION */
 #define UCMA_ABI   4 /* RDMA_USER_CM_ABI_VERSION */
 
+#define CPUS_MAX      512 /* that are named; more are as near */
 #define ATTRIBUTE_MAX 160 /* bytes of the longest file, see write_ib() */
 #define DIR_MODE      0755
 #define FILE_MODE     0444 /* of attributes */
@@ -502,18 +503,47 @@ static void write_uverbs(struct tree *t, const char *base, const struct sysfs_de
 	put_link(t, text, "%s/device", dir);
 }
 
+/*
+ * All CPUs are as near as any other: the device is wherever its program runs. As the kernel writes
+ * them: a list, and a mask in words of 32 bits, the highest first
+ */
+static void write_cpus(struct tree *t, const char *base)
+{
+	unsigned int n = (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
+	char text[ATTRIBUTE_MAX];
+	size_t len = 0;
+
+	n = !n ? 1 : n > CPUS_MAX ? CPUS_MAX : n;
+	snprintf(text, sizeof(text), n > 1 ? "0-%u\n" : "%u\n", n - 1);
+	put(t, text, "%s/local_cpulist", base);
+	for (unsigned int word = (n + 31) / 32; word-- > 0;) {
+		unsigned int bits = n - 32 * word < 32 ? n - 32 * word : 32;
+
+		len +=
+		    (size_t)snprintf(text + len, sizeof(text) - len, len ? ",%08x" : "%x",
+				     bits == 32 ? ~0u : (1u << bits) - 1);
+	}
+	snprintf(text + len, sizeof(text) - len, "\n");
+	put(t, text, "%s/local_cpus", base);
+}
+
 static void write_device(struct tree *t, const struct sysfs_device *d, unsigned int index)
 {
-	char base[64], text[64];
+	char base[64], text[64], vendor[16];
 
 	snprintf(base, sizeof(base), "%s/%s", &PATHS_DEVICES[1], d->name);
-	snprintf(text, sizeof(text), "0x%04x\n",
+	snprintf(vendor, sizeof(vendor), "0x%04x\n",
 		 d->profile ? (unsigned int)d->profile->limits.pci_vendor : 0xffff);
-	put(t, text, "%s/vendor", base);
+	put(t, vendor, "%s/vendor", base);
 	snprintf(text, sizeof(text), "0x%04x\n",
 		 d->profile ? (unsigned int)d->profile->limits.vendor_part_id : 0);
 	put(t, text, "%s/device", base);
+	put(t, text, "%s/subsystem_device", base);
+	put(t, vendor, "%s/subsystem_vendor", base);
+	put(t, "0x00\n", "%s/revision", base);
+	put(t, "0x020000\n", "%s/class", base); /* an Ethernet controller */
 	put(t, "-1\n", "%s/numa_node", base);
+	write_cpus(t, base);
 	snprintf(text, sizeof(text), "/sys/class/net/%s", d->ifname);
 	put_link(t, text, "%s/net/%s", base, d->ifname);
 	write_ib(t, base, d);
