@@ -259,6 +259,32 @@ START_TEST(report_keeps_the_last)
 }
 END_TEST
 
+/* What is told of an MR: pinned, on demand, or implicit */
+START_TEST(an_mr_is_described_as_what_it_is)
+{
+	static const struct odp_mr_attr kinds[] = {
+	    {.addr = SIM_BASE, .length = PAGE, .iova = 0x7000},
+	    {.addr = SIM_BASE, .length = PAGE, .iova = 0x7000, .on_demand = true},
+	    {.length = SIZE_MAX, .on_demand = true, .implicit = true},
+	};
+	struct odp_mr_info info;
+	struct odp_mr *m;
+
+	begin((struct odp_config){0}, 4, true);
+	ck_assert_int_eq(odp_mr_create(dom, &kinds[_i], &m), 0);
+	odp_mr_describe(m, &info);
+	ck_assert_int_eq(info.on_demand, kinds[_i].on_demand);
+	ck_assert_int_eq(info.implicit, kinds[_i].implicit);
+	ck_assert_uint_eq(info.addr, kinds[_i].addr);
+	ck_assert_uint_eq(info.length, kinds[_i].length);
+	ck_assert_uint_eq(info.iova, kinds[_i].iova);
+	ck_assert_uint_eq(info.pages_cached, 0);
+	ck_assert(info.live);
+	odp_mr_put(m);
+	end();
+}
+END_TEST
+
 START_TEST(watched_until_the_end)
 {
 	struct odp_mr *cold;
@@ -290,6 +316,7 @@ int main(void)
 	tcase_add_test(tc, huge_pages_have_entries_of_their_size);
 	tcase_add_test(tc, implicit_is_everywhere);
 	tcase_add_test(tc, report_keeps_the_last);
+	tcase_add_loop_test(tc, an_mr_is_described_as_what_it_is, 0, 3);
 	tcase_add_test(tc, watched_until_the_end);
 	return util_run(s);
 }
