@@ -505,13 +505,41 @@ START_TEST(helper_has_a_short_time_slice)
 }
 END_TEST
 
-START_TEST(netlink_sees_no_devices)
+START_TEST(netlink_is_answered_and_not_by_the_host)
 {
-	int fd;
+	struct {
+		struct nlmsghdr h;
+	} ask = {{.nlmsg_len = NLMSG_HDRLEN,
+		  .nlmsg_type = 5 << 10 | 1, /* RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET */
+		  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		  .nlmsg_seq = 9}};
+	struct sockaddr_nl from = {.nl_pid = 1};
+	_Alignas(8) char buf[8192];
+	struct iovec iov = {buf, sizeof(buf)};
+	struct msghdr msg = {.msg_name = &from,
+			     .msg_namelen = sizeof(from),
+			     .msg_iov = &iov,
+			     .msg_iovlen = 1};
+	int fd = socket(AF_NETLINK, SOCK_RAW, 20 /* NETLINK_RDMA */);
+	void *volatile bad = (void *)16; /* the compiler must not look through it */
+	const struct nlmsghdr *h = (void *)buf;
 
-	ck_assert_int_eq(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA), -1);
-	ck_assert_int_eq(errno, EPROTONOSUPPORT);
-	fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(send(fd, bad, sizeof(ask), 0), -1);
+	ck_assert_int_eq(errno, EFAULT);
+	ck_assert_int_eq(send(fd, &ask, 65537, 0), -1);
+	ck_assert_int_eq(errno, EMSGSIZE);
+	ck_assert_int_eq(sendto(fd, &ask, sizeof(ask), 0, NULL, 0), sizeof(ask));
+	ck_assert_int_ge(recvmsg(fd, &msg, 0), NLMSG_HDRLEN);
+	ck_assert_uint_eq(h->nlmsg_seq, 9);
+	ck_assert_uint_eq(from.nl_pid, 0);
+	ck_assert_ptr_nonnull(memmem(buf, h->nlmsg_len, "rxe0", 5));
+	close(fd);
+	/* another file with this number is none of ours */
+	ck_assert_int_eq(dup2(STDOUT_FILENO, fd), fd);
+	ck_assert_int_eq(send(fd, &ask, sizeof(ask), 0), -1);
+	close(fd);
+	fd = socket(AF_NETLINK, SOCK_RAW, 0);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
 }
@@ -615,7 +643,7 @@ static void add_with(TCase *tc)
 	tcase_add_test(tc, forks_beside_opens);
 	tcase_add_test(tc, process_ends_with_the_last_thread_of_the_program);
 	tcase_add_test(tc, helper_has_a_short_time_slice);
-	tcase_add_test(tc, netlink_sees_no_devices);
+	tcase_add_test(tc, netlink_is_answered_and_not_by_the_host);
 	tcase_add_test(tc, handlers_work_as_if_there_were_no_guard);
 	tcase_add_test(tc, a_waiting_thread_can_be_cancelled);
 	tcase_add_test(tc, waits_may_be_interrupted);

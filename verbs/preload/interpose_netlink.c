@@ -77,10 +77,16 @@ static struct nl_socket *place(int fd)
 int netlink_socket(int type)
 {
 	struct nl_socket *s;
-	int fd;
+	int fd, ret;
 
 	if (dl_iterate_phdr(is_libibverbs, NULL)) {
 		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	/* what is sent is copied with a guard, and there may be no engine */
+	ret = guard_init();
+	if (ret) {
+		errno = -ret;
 		return -1;
 	}
 	fd = REAL(socket)(AF_NETLINK, type, NETLINK_USERSOCK);
