@@ -257,12 +257,7 @@ int control_start(int argc, char **argv)
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", lo, NULL)) != -1 && !ret)
 		ret =
-		    c == 's'
-			? parse_size(optarg, &size)
-			: usage_error(c == ':' ? "%s needs a value (see urxe help trace)"
-					       : "unknown option '%s' (see urxe help "
-						 "trace)",
-				      argv[optind - 1]);
+		    c == 's' ? parse_size(optarg, &size) : option_error(c, argv, "trace");
 	if (!ret && argc - optind != 2)
 		ret = usage_error("urxe trace start [--size SIZE] PID FILE");
 	if (!ret)

@@ -403,8 +403,7 @@ static int doctor(int argc, char **argv)
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "h", lo, NULL)) != -1) {
 		if (c != 'h')
-			return usage_error("unknown option '%s' (see urxe help doctor)",
-					   argv[optind - 1]);
+			return option_error(c, argv, "doctor");
 		print_help(stdout);
 		return 0;
 	}

@@ -70,8 +70,7 @@ static int report_options(int argc, char **argv, struct report *r)
 			return usage_error("%s needs a file name (see urxe help report)",
 					   argv[optind - 1]);
 		if (c == '?')
-			return usage_error("unknown option '%s' (see urxe help report)",
-					   argv[optind - 1]);
+			return option_error(c, argv, "report");
 		r->errors |= c == 'e';
 		if (c == 'o')
 			r->page = optarg;

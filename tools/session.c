@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "inject/points.h"
+#include "tools/marked.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "tools/will_watch.h"
@@ -222,49 +223,31 @@ static int make_somewhere(struct session *s, unsigned int n_devices)
 
 /* --- who is in it ----------------------------------------------------------------- */
 
-/* Has the process of this /proc entry the variable @want in its environment? */
-static bool has_variable(int proc, const char *pid, const char *want)
-{
-	char path[300], *line = NULL;
-	size_t size = 0;
-	bool found = false;
-	FILE *f;
-	int fd;
+/* struct users - pidfds of processes */
+struct users {
+	struct pollfd *fds;
+	int n;
+};
 
-	snprintf(path, sizeof(path), "%s/environ", pid);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	while (f && !found && getdelim(&line, &size, '\0', f) > 0)
-		found = !strcmp(line, want);
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
+static bool add_user(void *arg, pid_t pid)
+{
+	struct users *u = arg;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd >= 0)
+		u->fds[u->n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	return u->n < LINGER_MAX;
 }
 
 /* pidfds of the processes of the session; how many */
 static int find_users(const struct session *s, struct pollfd *fds)
 {
 	char want[sizeof(s->dir) + 16];
-	DIR *proc = opendir("/proc");
-	struct dirent *e;
-	int n = 0;
+	struct users u = {.fds = fds};
 
 	snprintf(want, sizeof(want), "URXE_DIR=%s", s->dir);
-	while (proc && n < LINGER_MAX && (e = readdir(proc))) {
-		pid_t pid = (pid_t)atoi(e->d_name);
-		int fd;
-
-		if (pid <= 0 || pid == getpid() ||
-		    !has_variable(dirfd(proc), e->d_name, want))
-			continue;
-		fd = (int)syscall(SYS_pidfd_open, pid, 0);
-		if (fd >= 0)
-			fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
-	}
-	if (proc)
-		closedir(proc);
-	return n;
+	marked_each(want, add_user, &u);
+	return u.n;
 }
 
 static bool session_in_use(const struct session *s)

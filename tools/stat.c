@@ -187,8 +187,7 @@ static int parse(int argc, char **argv, struct query *q)
 			return usage_error("--watch: '%s' is not a number of seconds",
 					   optarg);
 		else if (c == '?')
-			return usage_error("unknown option '%s' (see urxe help stat)",
-					   argv[optind - 1]);
+			return option_error(c, argv, "stat");
 	}
 	if (optind == argc)
 		return 0;

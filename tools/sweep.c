@@ -239,8 +239,7 @@ static int parse(struct sweep *s, int argc, char **argv)
 			    "option '%s' needs a value (see urxe help sweep)",
 			    argv[optind - 1]);
 		if (c == '?')
-			return usage_error("unknown option '%s' (see urxe help sweep)",
-					   argv[optind - 1]);
+			return option_error(c, argv, "sweep");
 		if (set_option(s, c, err, sizeof(err)))
 			return usage_error("--%s: %s", name_of(c), err);
 	}

@@ -15,7 +15,6 @@
  *
  * The worlds die with the sweep, and runs with their world (PR_SET_PDEATHSIG).
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -36,6 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/marked.h"
 #include "tools/descendants.h"
 #include "tools/sweep.h"
 #include "tools/tools.h"
@@ -69,41 +69,20 @@ struct sweep_worlds {
 
 /* --- the end ---------------------------------------------------------------------- */
 
-/* Has the process of this /proc entry our mark in its environment? */
-static bool is_marked(int proc, const char *pid, const char *want)
+static bool kill_one(void *arg, pid_t pid)
 {
-	char path[40], *line = NULL;
-	size_t size = 0;
-	bool found = false;
-	FILE *f;
-	int fd;
+	unsigned int *n = arg;
 
-	snprintf(path, sizeof(path), "%.20s/environ", pid);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	while (f && !found && getdelim(&line, &size, '\0', f) > 0)
-		found = !strcmp(line, want);
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
+	*n += !kill(pid, SIGKILL);
+	return true;
 }
 
 /* How many were there */
 static unsigned int kill_marked(const char *want)
 {
-	DIR *proc = opendir("/proc");
 	unsigned int n = 0;
-	struct dirent *e;
 
-	while (proc && (e = readdir(proc))) {
-		pid_t pid = (pid_t)atoi(e->d_name);
-
-		if (pid > 0 && pid != getpid() && is_marked(dirfd(proc), e->d_name, want))
-			n += !kill(pid, SIGKILL);
-	}
-	if (proc)
-		closedir(proc);
+	marked_each(want, kill_one, &n);
 	return n;
 }
 

@@ -41,6 +41,12 @@ extern const struct command command_run, command_stat, command_why, command_trac
 /* One line "urxe: ..." on stderr; returns EXIT_USAGE */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * The same for an option of @command that getopt_long(3), whose options begin with ":", answered
+ * with @c: ':', it lacks its value, or '?', there is none of that name
+ */
+int option_error(int c, char *const *argv, const char *command);
+
 /* What was written to standard output is there: 0, or EXIT_SETUP with a line. @ret: -errno */
 int stdout_done(int ret);
 

@@ -337,10 +337,7 @@ static int parse(int argc, char **argv, struct top *t)
 		else if (c == 'n')
 			t->left = strtoul(optarg, &end, 10);
 		else
-			return usage_error(
-			    c == ':' ? "%s needs a value (see urxe help top)"
-				     : "unknown option '%s' (see urxe help top)",
-			    argv[optind - 1]);
+			return option_error(c, argv, "top");
 		if (end == optarg || *end || optarg[0] == '-' ||
 		    (c == 'i' && !(t->period >= 0.01 && t->period <= 86400)))
 			return usage_error("'%s' is no %s", optarg,

@@ -58,8 +58,7 @@ static int export(int argc, char **argv)
 			return 0;
 		}
 		if (c == '?')
-			return usage_error("unknown option '%s' (see urxe help trace)",
-					   argv[optind - 1]);
+			return option_error(c, argv, "trace");
 		form = c;
 	}
 	if (!form)

@@ -29,6 +29,13 @@ int usage_error(const char *fmt, ...)
 	return EXIT_USAGE;
 }
 
+int option_error(int c, char *const *argv, const char *command)
+{
+	return usage_error(c == ':' ? "%s needs a value (see urxe help %s)"
+				    : "unknown option '%s' (see urxe help %s)",
+			   argv[optind - 1], command);
+}
+
 int stdout_done(int ret)
 {
 	if (!ret && (fflush(stdout) || ferror(stdout)))

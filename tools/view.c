@@ -234,10 +234,7 @@ static int parse(int argc, char **argv, struct view *v)
 			return -1;
 		}
 		if (c != 'p')
-			return usage_error(
-			    c == ':' ? "%s needs a value (see urxe help view)"
-				     : "unknown option '%s' (see urxe help view)",
-			    argv[optind - 1]);
+			return option_error(c, argv, "view");
 		if (parse_port(optarg, &v->port))
 			return EXIT_USAGE;
 	}
