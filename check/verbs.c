@@ -11,6 +11,7 @@
 #include "check/check.h"
 #include "check/objects.h"
 #include "verbs/host/libc.h"
+#include "verbs/preload/next_verb.h"
 #include "verbs/preload/xrc.h"
 
 #define CONTEXTS   64
@@ -67,27 +68,12 @@ static bool lock_for(const struct ibv_context *context)
 	return true;
 }
 
-/* The next definition of a function of libibverbs */
-static void *verb(const char *name)
-{
-	void *p = dlsym(RTLD_NEXT, name), *lib;
-
-	if (p)
-		return p;
-	/* loaded for a plug-in only: it is not in the global scope */
-	lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	p = lib ? dlsym(lib, name) : NULL;
-	if (lib)
-		dlclose(lib);
-	return p;
-}
-
 /* A pointer to the real function @name of libibverbs */
 #define VERB(name)                                                                       \
 	({                                                                               \
 		static void *slot_;                                                      \
 		if (!slot_)                                                              \
-			slot_ = verb(#name);                                             \
+			slot_ = next_verb(#name);                                        \
 		(__typeof__(&name))slot_;                                                \
 	})
 

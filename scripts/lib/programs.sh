@@ -94,36 +94,37 @@ opens() {
 	fi
 }
 
-# pair PROGRAM WHAT CLIENT [ANYHOW] - a server, which has a second to listen, and its client; the server is
-# ended with it if it is one that goes on (ANYHOW)
+# both SERVER CLIENT - a server, which has a second to listen, and its client, to the client's end, whose
+# exit code it returns; sets SERVER, the server's process
+both() {
+	rm -f "$OUT"/*
+	eval "under $1" >"$OUT/server" 2>&1 &
+	SERVER=$!
+	sleep 1
+	eval "under $2" >"$OUT/client" 2>&1
+}
+
+# pair PROGRAM WHAT CLIENT [ANYHOW] - a server and its client; the server is ended with it if it is one
+# that goes on (ANYHOW)
 pair() {
-	local server rc
+	local rc
 	row "$1" "$3"
 	have "${2%% *}" || return
-	rm -f "$OUT"/*
-	eval "under $2" >"$OUT/server" 2>&1 &
-	server=$!
-	sleep 1
-	eval "under $3" >"$OUT/client" 2>&1
+	both "$2" "$3"
 	rc=$?
-	[ -z "${4:-}" ] && [ $rc = 0 ] || kill $server 2>/dev/null
-	wait $server
+	[ -z "${4:-}" ] && [ $rc = 0 ] || kill $SERVER 2>/dev/null
+	wait $SERVER
 	[ $? = 0 ] || [ -n "${4:-}" ] || rc=1
 	judge $rc
 }
 
 # cannot PROGRAM WHAT CLIENT SAYS WHY - the same, which fails for a reason of its own: it must say SAYS
 cannot() {
-	local server
 	row "$1" "$3"
 	have "${2%% *}" || return
-	rm -f "$OUT"/*
-	eval "under $2" >"$OUT/server" 2>&1 &
-	server=$!
-	sleep 1
-	eval "under $3" >"$OUT/client" 2>&1
-	kill $server 2>/dev/null
-	wait $server 2>/dev/null
+	both "$2" "$3"
+	kill $SERVER 2>/dev/null
+	wait $SERVER 2>/dev/null
 	if grep -Eqs -- "$4" "$OUT"/*; then
 		verdict cannot "$5"
 	else
