@@ -13,6 +13,8 @@
  *   -x HOW	instead of by SIGKILL they end in the middle of traffic by themselves: exit,
  *		exec, close (of the device), thread (one that polls is cancelled), fork
  *		(children that open the device and use it)
+ *   -p P	stop P of the own processes for up to 4 s each, which is longer than all retries
+ *   -s SEED	kill and stop any of them, at moments that follow from SEED
  *   -o		this process opens the device, too, before it forks the others
  *   -t SECONDS	limit (60)
  *
@@ -114,7 +116,7 @@ static void options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "f:n:b:c:d:g:m:r:k:x:ot:")) != -1) {
+	while ((c = getopt(argc, argv, "f:n:b:c:d:g:m:r:k:p:s:x:ot:")) != -1) {
 		switch (c) {
 		case 'f':
 			opt.file = optarg;
@@ -143,6 +145,12 @@ static void options(int argc, char **argv)
 			break;
 		case 'k':
 			opt.kills = atoi(optarg);
+			break;
+		case 'p':
+			opt.stops = atoi(optarg);
+			break;
+		case 's':
+			opt.seed = strtoull(optarg, NULL, 0);
 			break;
 		case 'x':
 			opt.how = how_of(optarg);
@@ -173,7 +181,7 @@ int main(int argc, char **argv)
 	options(argc, argv);
 	share();
 	deadline = time(NULL) + opt.limit;
-	sh->kills += opt.kills;
+	sh->kills += opt.kills + opt.stops;
 	if (opt.open_first)
 		ctx = open_device();
 	for (int i = 0; i < opt.count; i++) {
@@ -183,7 +191,9 @@ int main(int argc, char **argv)
 		if (!pid[i])
 			exit(process(opt.base + i));
 	}
-	if (opt.kills)
+	if (opt.stops || opt.seed)
+		chaos(pid);
+	else if (opt.kills)
 		kill_some(pid);
 	bad = reap(pid);
 	if (ctx && ibv_close_device(ctx))

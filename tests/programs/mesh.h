@@ -30,7 +30,7 @@ struct who {
 	_Atomic uint32_t sent[MAX_N];
 };
 
-/* struct shared - FILE. @kills: how many are still to come; @stop: no new rounds */
+/* struct shared - FILE. @kills: how many kills and stops are still to come; @stop: no new rounds */
 struct shared {
 	_Atomic int kills;
 	_Atomic int begun;
@@ -43,7 +43,8 @@ enum how { BY_KILL, BY_EXIT, BY_EXEC, BY_CLOSE, BY_THREAD, BY_FORK };
 /* The options, see mesh.c */
 struct mesh_options {
 	const char *file, *device;
-	int n, base, count, gid, rounds, kills, limit;
+	int n, base, count, gid, rounds, kills, stops, limit;
+	uint64_t seed;
 	enum ibv_mtu mtu;
 	enum how how;
 	bool open_first;
@@ -121,5 +122,10 @@ bool all_here(void);
 
 /* Let opt.kills processes of these end, one after the other */
 void kill_some(const pid_t *pid);
+
+/* --- mesh_chaos.c ------------------------------------------------------------------- */
+
+/* Kill opt.kills and stop opt.stops of these, at moments that follow from opt.seed */
+void chaos(const pid_t *pid);
 
 #endif
