@@ -137,12 +137,19 @@ void check_drop(struct check_object *q)
 	q->qp.taken = 0;
 }
 
-/* What is flushed is not touched, and a shared queue without a QP gets no message. */
+/* What is flushed is not touched. */
+static bool is_flushed(const struct check_request *r)
+{
+	return r->qp->kind == TRACE_OBJ_QP &&
+	       (r->in_error || r->qp->qp.state == IBV_QPS_ERR);
+}
+
+/* A shared queue without a QP gets no message. */
 bool check_is_active(const struct check_request *r)
 {
 	if (r->qp->kind == TRACE_OBJ_SRQ)
 		return r->qp->srq.users || r->qp->srq.xrc;
-	return !r->in_error && r->qp->qp.state != IBV_QPS_ERR;
+	return !is_flushed(r);
 }
 
 const char *check_request_name(const struct check_request *r, char buf[96])
@@ -242,7 +249,7 @@ static bool meets_target(struct check_use *u, void *arg)
 					  {"posted before", u->request->posted}};
 	char one[96], other[96];
 
-	if (!u->writes || u->request->in_error ||
+	if (!u->writes || is_flushed(u->request) || is_flushed(m->r) ||
 	    check_ignored(m->sge->addr, m->sge->length))
 		return false;
 	check_report(CHECK_RECEIVES_OVERLAP, with, 2, "%s and %s at 0x%" PRIx64,

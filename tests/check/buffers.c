@@ -149,6 +149,26 @@ static void freed_by_munmap(bool wrong)
 	pair_close(&p);
 }
 
+/* What is flushed is not touched, whether its completion was polled or not. */
+static void freed_while_flushed(bool wrong)
+{
+	char *block = kit_map(KIT_PAGE);
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, block, KIT_PAGE, LOCAL);
+	NEED(!kit_recv(p.k.right, mr, block, 8));
+	if (!wrong)
+		kit_to_error(p.k.right);
+	NEED(!munmap(block, KIT_PAGE));
+	if (wrong)
+		kit_to_error(p.k.right);
+	NEED(kit_wait(p.k.right_cq).status == IBV_WC_WR_FLUSH_ERR);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
 /* --- deregistered ------------------------------------------------------------------------ */
 
 static void dereg_in_use(bool wrong)
@@ -164,6 +184,27 @@ static void dereg_in_use(bool wrong)
 	kit_destroy_qps(&p.k);
 	if (!wrong)
 		kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* One that was posted before the error, and one that is posted in it */
+static void dereg_while_flushed(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(KIT_PAGE), KIT_PAGE, LOCAL);
+	NEED(!kit_recv(p.k.right, mr, mr->addr, 8));
+	if (!wrong) {
+		kit_to_error(p.k.right);
+		NEED(!kit_recv(p.k.right, mr, mr->addr, 8));
+	}
+	kit_dereg(mr);
+	if (wrong)
+		kit_to_error(p.k.right);
+	for (int i = wrong; i < 2; i++)
+		NEED(kit_wait(p.k.right_cq).status == IBV_WC_WR_FLUSH_ERR);
 	pair_close(&p);
 }
 
@@ -448,8 +489,10 @@ const struct program buffer_programs[] = {
     {"freed-in-use", "plain", freed_in_use},
     {"freed-in-use", "realloc", freed_by_realloc},
     {"freed-in-use", "munmap", freed_by_munmap},
+    {"freed-in-use", "flushed", freed_while_flushed},
     {"dereg-in-use", "plain", dereg_in_use},
     {"dereg-in-use", "srq", dereg_in_use_srq},
+    {"dereg-in-use", "flushed", dereg_while_flushed},
     {"receives-overlap", "plain", receives_overlap},
     {"receives-overlap", "read-by-a-byte", receives_overlap_read},
     {"receives-overlap", "srq", receives_overlap_srq},

@@ -243,7 +243,7 @@ static void advise_failed_later(bool wrong)
 	if (wrong)
 		NEED(!munmap((char *)mr->addr + KIT_PAGE, KIT_PAGE));
 	prefetch(&p, mr, LEN, 0);
-	kit_sleep(100);
+	kit_sleep(300);
 	NEED(!kit_recv(p.k.right, mr, mr->addr, KIT_PAGE));
 	kit_destroy_qps(&p.k);
 	kit_dereg(mr);
