@@ -113,6 +113,30 @@ START_TEST(what_was_freed_is_used_again)
 }
 END_TEST
 
+/* However the parts of a place come back, it is whole again. */
+START_TEST(free_neighbours_are_one)
+{
+	const size_t len = 100 << 10;
+	char *whole = heap_alloc(4 * len, false), *p[4];
+
+	ck_assert(heap_free(whole));
+	for (int order = 0; order < 256; order++) {
+		int at[4] = {order & 3, order >> 2 & 3, order >> 4 & 3, order >> 6};
+
+		if ((1 << at[0] | 1 << at[1] | 1 << at[2] | 1 << at[3]) != 15)
+			continue; /* one of them twice */
+		for (int i = 0; i < 4; i++) {
+			p[i] = heap_alloc(len, false);
+			ck_assert_ptr_eq(p[i], whole + (size_t)i * len);
+		}
+		for (int i = 0; i < 4; i++)
+			ck_assert(heap_free(p[at[i]]));
+		ck_assert_ptr_eq(heap_alloc(4 * len, false), whole);
+		ck_assert(heap_free(whole));
+	}
+}
+END_TEST
+
 START_TEST(memory_of_others_is_not_taken)
 {
 	char on_stack = 0, *common = calloc(1, 100);
@@ -218,6 +242,7 @@ int main(void)
 	tcase_add_test(tc, every_size_is_aligned_and_has_its_room);
 	tcase_add_test(tc, random_lives_do_not_overlap);
 	tcase_add_test(tc, what_was_freed_is_used_again);
+	tcase_add_test(tc, free_neighbours_are_one);
 	tcase_add_test(tc, memory_of_others_is_not_taken);
 	tcase_add_test(tc, too_much_is_refused);
 	tcase_add_test(tc, guards_stand_on_both_sides);

@@ -84,6 +84,13 @@ START_TEST(odd_paths_lead_where_they_should)
 	errno = 0;
 	ck_assert_ptr_null(paths_map(DIR, path, buf));
 	ck_assert_int_eq(errno, ENAMETOOLONG);
+	/* the longest that fits, and one byte more */
+	path[PATH_MAX - 1 - strlen(DIR)] = '\0';
+	ck_assert_ptr_eq(paths_map(DIR, path, buf), buf);
+	ck_assert_uint_eq(strlen(buf), PATH_MAX - 1);
+	path[PATH_MAX - 1 - strlen(DIR)] = 'a';
+	path[PATH_MAX - strlen(DIR)] = '\0';
+	ck_assert_ptr_null(paths_map(DIR, path, buf));
 	strcpy(path, DIR "x/sys");
 	ck_assert(!paths_unmap(DIR, path));
 	strcpy(path, DIR);

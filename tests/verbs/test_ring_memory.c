@@ -131,12 +131,37 @@ START_TEST(bounds_of_a_lookup)
 }
 END_TEST
 
+/* However the parts of an arena come back, it is whole again. */
+START_TEST(free_neighbours_are_one)
+{
+	const size_t len = 256 << 10; /* four of them are the first arena */
+	uint64_t offset[4], whole;
+	uint8_t *p[4];
+
+	for (int order = 0; order < 256; order++) {
+		int at[4] = {order & 3, order >> 2 & 3, order >> 4 & 3, order >> 6};
+
+		if ((1 << at[0] | 1 << at[1] | 1 << at[2] | 1 << at[3]) != 15)
+			continue; /* one of them twice */
+		for (int i = 0; i < 4; i++)
+			ck_assert_ptr_nonnull(p[i] = take(len, &offset[i]));
+		for (int i = 0; i < 4; i++)
+			give(p[at[i]], len, offset[at[i]]);
+		p[0] = take(4 * len, &whole);
+		ck_assert_uint_eq(whole, 0);
+		ck_assert_uint_eq(rs.size, 4 * len);
+		give(p[0], 4 * len, whole);
+	}
+}
+END_TEST
+
 static void add(TCase *tc)
 {
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, both_sides_see_the_same);
 	tcase_add_test(tc, rings_do_not_overlap);
 	tcase_add_test(tc, memory_is_reused);
+	tcase_add_test(tc, free_neighbours_are_one);
 	tcase_add_test(tc, larger_than_an_arena);
 	tcase_add_test(tc, the_program_cannot_shrink_it);
 	tcase_add_test(tc, bounds_of_a_lookup);

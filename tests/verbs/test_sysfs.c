@@ -191,7 +191,7 @@ END_TEST
 
 static int live_device(void *arg, const char *name)
 {
-	return strcmp(name, "rxe0") ? -1 : 0;
+	return strcmp(name, "rxe0") && strncmp(name, "rxe_of_", 7) ? -1 : 0;
 }
 
 static bool live_gid(void *arg, int dev, unsigned int i, struct net_ip *ip)
@@ -262,6 +262,8 @@ START_TEST(files_follow_the_interface)
 	    {IB "rxe0/ports/2/state", "", -ENOENT},
 	    {IB "rxe1/ports/1/state", "", -ENOENT},
 	    {IB "averyveryverylongname/ports/1/state", "", -ENOENT},
+	    {IB "rxe_of_15_bytes/ports/1/state", "1: DOWN\n", 0},
+	    {IB "rxe_of_16_bytes_/ports/1/state", "", -ENOENT},
 	    {IB, "", -ENOENT},
 	    {"/dev/infiniband/uverbs0", "", -ENOENT},
 	    {"/sys/devices/urxe/rxe0/vendor", "", -ENOENT},

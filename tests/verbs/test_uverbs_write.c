@@ -174,6 +174,102 @@ START_TEST(unknown_handles_are_refused)
 }
 END_TEST
 
+START_TEST(handles_end_with_their_table)
+{
+	struct uobject_table t = {.slot = NULL};
+	struct uobject *first = NULL, *behind[2];
+
+	for (int i = 0; !first || t.used < t.cap; i++) {
+		struct uobject *o = uobject_new(&t, UOBJECT_PD);
+
+		ck_assert_uint_eq(o->handle, i);
+		first = first ? first : o;
+	}
+	/* what lies behind the table, by chance */
+	behind[0] = behind[1] = first;
+	ck_assert_ptr_eq(uobject_find(&t, UOBJECT_PD, 0), first);
+	ck_assert_ptr_nonnull(uobject_find(&t, UOBJECT_PD, t.cap - 1));
+	ck_assert_ptr_null(uobject_find(&t, UOBJECT_MR, 0));
+	t = (struct uobject_table){.slot = behind, .cap = 1};
+	ck_assert_ptr_eq(uobject_find(&t, UOBJECT_PD, 0), first);
+	ck_assert_ptr_null(uobject_find(&t, UOBJECT_PD, 1));
+	ck_assert(uobject_exists(&t, 0) && !uobject_exists(&t, 1));
+}
+END_TEST
+
+/* Two pages, of which the second is not there; the first is zero */
+static uint8_t *page_before_the_void(size_t page)
+{
+	uint8_t *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	munmap(p + page, page);
+	return p;
+}
+
+/* A program of later headers sends more; as long as that is zero, it asks for what there is. */
+START_TEST(what_is_behind_a_request_must_be_zero)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *p = page_before_the_void(page), buf[8];
+	struct uverbs_call c = {.in = p + page - 208, .in_len = 208};
+
+	memset(p + page - 208, 7, 8);
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), 0);
+	ck_assert_uint_eq(buf[7], 7);
+	p[page - 200] = 1;
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), -EOPNOTSUPP);
+	p[page - 200] = 0;
+	p[page - 1] = 1;
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), -EOPNOTSUPP);
+	c.in_len = 207;
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), 0);
+	p[page - 1] = 0;
+	c.in_len = 209;
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), -EFAULT);
+}
+END_TEST
+
+START_TEST(short_requests_are_filled_with_zeros)
+{
+	const uint8_t in[4] = {1, 2, 3, 4};
+	struct uverbs_call c = {.in = in, .in_len = 3};
+	uint8_t buf[8];
+
+	memset(buf, 0xee, sizeof(buf));
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), 0);
+	ck_assert_mem_eq(buf, ((uint8_t[]){1, 2, 3, 0, 0, 0, 0, 0}), 8);
+	c.in_len = 0;
+	memset(buf, 0xee, sizeof(buf));
+	ck_assert_int_eq(uverbs_request(&c, buf, sizeof(buf)), 0);
+	ck_assert_mem_eq(buf, ((uint8_t[8]){0}), 8);
+}
+END_TEST
+
+START_TEST(room_behind_an_answer_is_zeroed)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *p = page_before_the_void(page);
+	struct uverbs_call c = {.out = p + page - 200, .out_len = 199};
+
+	memset(p, 0xee, page);
+	ck_assert_int_eq(uverbs_response(&c, "answer", 6), 0);
+	ck_assert_mem_eq(p + page - 200, "answer", 6);
+	for (size_t i = page - 200 + 6; i < page - 1; i++)
+		ck_assert_uint_eq(p[i], 0);
+	ck_assert_uint_eq(p[page - 201], 0xee);
+	ck_assert_uint_eq(p[page - 1], 0xee);
+	/* less room than the answer has: what fits, and nothing behind */
+	c.out_len = 3;
+	memset(p, 0xee, page);
+	ck_assert_int_eq(uverbs_response(&c, "answer", 6), 0);
+	ck_assert_mem_eq(p + page - 200, "ans\xee", 4);
+	c.out_len = 201;
+	ck_assert_int_eq(uverbs_response(&c, "answer", 6), -EFAULT);
+}
+END_TEST
+
 struct qp_resp {
 	struct ib_uverbs_create_qp_resp base;
 	struct rxe_create_qp_resp hw;
@@ -261,6 +357,123 @@ START_TEST(answers_of_the_provider_are_asked_for)
 	ck_assert_int_eq(make_qp(IBV_QPT_RC, 999, cq, &qp), -EINVAL);
 	ck_assert_int_eq(make_qp(IBV_QPT_RC, pd, 999, &qp), -EINVAL);
 	ck_assert_int_eq(make_qp(IBV_QPT_XRC_RECV, pd, cq, &qp), -EINVAL);
+}
+END_TEST
+
+/* An extended command without a part of the provider; 0 or -errno */
+static int extended(uint32_t number, const void *cmd, size_t len, void *resp,
+		    size_t resp_len)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_ex_cmd_hdr ex;
+		uint8_t cmd[256];
+	} r = {.hdr = {EX | number, (uint16_t)(len / 8), (uint16_t)(resp_len / 8)},
+	       .ex = {.response = (uintptr_t)resp}};
+	ssize_t n;
+
+	ck_assert(len <= sizeof(r.cmd) && len % 8 == 0 && resp_len % 8 == 0);
+	memcpy(r.cmd, cmd, len);
+	n = util_write(fd, &r, sizeof(r.hdr) + sizeof(r.ex) + len);
+	return n < 0 ? (int)n : 0;
+}
+
+static int modify(const struct ib_uverbs_modify_qp *cmd)
+{
+	return util_command(fd, IB_USER_VERBS_CMD_MODIFY_QP, cmd, sizeof(*cmd), NULL, 0);
+}
+
+static struct ib_uverbs_modify_qp to_init(uint32_t qp)
+{
+	return (struct ib_uverbs_modify_qp){
+	    .qp_handle = qp,
+	    .attr_mask =
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	    .qp_state = IBV_QPS_INIT,
+	    .port_num = 1,
+	};
+}
+
+START_TEST(what_a_qp_becomes_is_checked)
+{
+	struct ib_uverbs_ex_modify_qp ex = {.base = {.attr_mask = 0}};
+	struct ib_uverbs_ex_modify_qp_resp resp;
+	struct ib_uverbs_modify_qp cmd;
+	struct qp_resp qp;
+	uint32_t rate = IBV_QP_RATE_LIMIT;
+
+	ck_assert_int_eq(
+	    make_qp(IBV_QPT_RC, util_pd(fd), util_cq(fd, -1, 0).base.cq_handle, &qp), 0);
+	cmd = to_init(qp.base.qp_handle);
+	cmd.attr_mask |= rate;
+	ck_assert_int_eq(modify(&cmd), -EOPNOTSUPP);
+	cmd.attr_mask ^= rate | 1u << 31;
+	ck_assert_int_eq(modify(&cmd), -EOPNOTSUPP);
+	cmd.qp_handle = 12345; /* the bits are looked at before */
+	ck_assert_int_eq(modify(&cmd), -EOPNOTSUPP);
+	cmd = to_init(qp.base.qp_handle);
+	cmd.port_num = 2;
+	ck_assert_int_eq(modify(&cmd), -EINVAL);
+	/* an address that there is no way to from loopback: the port is looked at before */
+	cmd.attr_mask |= IBV_QP_AV;
+	cmd.dest = (struct ib_uverbs_qp_dest){
+	    .is_global = 1,
+	    .port_num = 1,
+	    .dgid = {[10] = 0xff, [11] = 0xff, [12] = 255, [13] = 255, [14] = 255, 255}};
+	ck_assert_int_eq(modify(&cmd), -EINVAL);
+	cmd.port_num = 1;
+	ck_assert_int_ne(modify(&cmd), -EINVAL);
+	ck_assert_int_lt(modify(&cmd), 0);
+	cmd.dest.port_num = 2;
+	ck_assert_int_eq(modify(&cmd), -EINVAL);
+	ex.base = to_init(qp.base.qp_handle);
+	ex.base.attr_mask |= rate;
+	ck_assert_int_eq(extended(IB_USER_VERBS_EX_CMD_MODIFY_QP, &ex, sizeof(ex), &resp,
+				  sizeof(resp)),
+			 -EOPNOTSUPP);
+	ex.base.attr_mask ^= rate;
+	ck_assert_int_eq(extended(IB_USER_VERBS_EX_CMD_MODIFY_QP, &ex, sizeof(ex), &resp,
+				  sizeof(resp)),
+			 0);
+	ck_assert_uint_eq(resp.response_length, sizeof(resp));
+}
+END_TEST
+
+START_TEST(extended_queue_pairs_have_what_rxe_has)
+{
+	struct ib_uverbs_ex_create_qp cmd = {.pd_handle = util_pd(fd),
+					     .max_send_wr = 1,
+					     .max_recv_wr = 1,
+					     .qp_type = IBV_QPT_RC};
+	struct {
+		struct ib_uverbs_ex_create_qp_resp base;
+		struct rxe_create_qp_resp hw;
+	} resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_ex_cmd_hdr ex;
+		struct ib_uverbs_ex_create_qp cmd;
+	} r = {.hdr = {EX | IB_USER_VERBS_EX_CMD_CREATE_QP, sizeof(cmd) / 8,
+		       sizeof(resp.base) / 8},
+	       .ex = {.response = (uintptr_t)&resp,
+		      .provider_out_words = sizeof(resp.hw) / 8}};
+
+	cmd.send_cq_handle = cmd.recv_cq_handle = util_cq(fd, -1, 0).base.cq_handle;
+	r.cmd = cmd;
+	ck_assert_int_eq(util_write(fd, &r, sizeof(r)), sizeof(r));
+	r.cmd.reserved = 1;
+	ck_assert_int_eq(util_write(fd, &r, sizeof(r)), -EINVAL);
+	r.cmd = cmd;
+	r.cmd.comp_mask = 2;
+	ck_assert_int_eq(util_write(fd, &r, sizeof(r)), -EINVAL);
+	r.cmd.comp_mask = IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
+	ck_assert_int_eq(util_write(fd, &r, sizeof(r)), -EOPNOTSUPP);
+	r.cmd = cmd;
+	r.cmd.create_flags = 1;
+	ck_assert_int_eq(util_write(fd, &r, sizeof(r)), -EOPNOTSUPP);
+	r.cmd = cmd;
+	r.cmd.source_qpn = 1;
+	ck_assert_int_eq(util_write(fd, &r, sizeof(r)), -EOPNOTSUPP);
 }
 END_TEST
 
@@ -575,7 +788,13 @@ static void add(TCase *tc)
 	tcase_add_test(tc, request_that_ends_in_the_void);
 	tcase_add_test(tc, before_get_context);
 	tcase_add_test(tc, unknown_handles_are_refused);
+	tcase_add_test(tc, handles_end_with_their_table);
+	tcase_add_test(tc, what_is_behind_a_request_must_be_zero);
+	tcase_add_test(tc, short_requests_are_filled_with_zeros);
+	tcase_add_test(tc, room_behind_an_answer_is_zeroed);
 	tcase_add_test(tc, objects_in_use_are_busy);
+	tcase_add_test(tc, what_a_qp_becomes_is_checked);
+	tcase_add_test(tc, extended_queue_pairs_have_what_rxe_has);
 	tcase_add_test(tc, answers_of_the_provider_are_asked_for);
 	tcase_add_test(tc, a_closed_context_leaves_nothing);
 	tcase_add_test(tc, completion_events_are_reported);
