@@ -7,7 +7,10 @@
  *   -b B -c C	this call runs those with numbers B to B + C - 1 (0, all)
  *   -d DEVICE -g GID -m MTU
  *		as in ibv_rc_pingpong (rxe0, 0, 1024)
- *   -r R	rounds with each peer (20)
+ *   -q Q	queue pairs with each peer (1)
+ *   -r R	rounds on each queue pair (20)
+ *   -T SECONDS	rounds for as long as that; who grows meanwhile has failed
+ *   -i		memory is discarded under what is going on, at random
  *   -k K	kill K of the own processes, one after the other, by SIGKILL; always the one
  *		that has UDP port 4791 if it is one of them. Traffic goes on until that is done
  *   -x HOW	instead of by SIGKILL they end in the middle of traffic by themselves: exit,
@@ -21,12 +24,13 @@
  * Between two processes that live nothing may fail, and each SEND must have come once, in
  * order. With one that died the first error must be IBV_WC_RETRY_EXC_ERR. Exit code 0 if all
  * of that is so. What a round is: mesh_rounds.c; how a process begins and ends:
- * mesh_process.c; who is killed: mesh_kill.c.
+ * mesh_process.c; who is killed: mesh_kill.c, mesh_chaos.c; its memory: mesh_memory.c.
  *
  * The processes share nothing that belongs to RDMA; FILE has numbers and the results.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +45,7 @@
 struct mesh_options opt = {.device = "rxe0",
 			   .n = 8,
 			   .count = -1,
+			   .qps = 1,
 			   .rounds = 20,
 			   .limit = 60,
 			   .mtu = IBV_MTU_1024};
@@ -99,6 +104,15 @@ static void share(void)
 	close(fd);
 }
 
+static void go_on(void)
+{
+	while (sh->begun < opt.n && !late())
+		nap(5);
+	for (int ms = 0; ms < opt.seconds * 1000 && !late(); ms += 100)
+		nap(100);
+	sh->stop = 1;
+}
+
 static enum how how_of(const char *name)
 {
 	static const char *const names[] = {"kill",  "exit",   "exec",
@@ -116,7 +130,7 @@ static void options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "f:n:b:c:d:g:m:r:k:p:s:x:ot:")) != -1) {
+	while ((c = getopt(argc, argv, "f:n:b:c:d:g:m:r:k:p:q:s:x:oit:T:")) != -1) {
 		switch (c) {
 		case 'f':
 			opt.file = optarg;
@@ -149,6 +163,16 @@ static void options(int argc, char **argv)
 		case 'p':
 			opt.stops = atoi(optarg);
 			break;
+		case 'q':
+			opt.qps = atoi(optarg);
+			break;
+		case 'i':
+			opt.invalidate = true;
+			break;
+		case 'T':
+			opt.seconds = atoi(optarg);
+			opt.rounds = INT_MAX;
+			break;
 		case 's':
 			opt.seed = strtoull(optarg, NULL, 0);
 			break;
@@ -167,9 +191,26 @@ static void options(int argc, char **argv)
 	}
 	if (opt.count < 0)
 		opt.count = opt.n - opt.base;
+	if (opt.qps < 1 || opt.n * opt.qps > MAX_LINKS)
+		exit(2);
 	if (!opt.file || opt.n < 2 || opt.n > MAX_N || opt.base < 0 ||
 	    opt.base + opt.count > opt.n)
 		exit(2);
+}
+
+static void tell_load(void)
+{
+	unsigned long rounds = 0;
+	long first = 0, last = 0;
+
+	for (int i = opt.base; i < opt.base + opt.count; i++) {
+		for (int l = 0; l < links(); l++)
+			rounds += sh->who[i].sent[l];
+		first += sh->who[i].kib[0];
+		last += sh->who[i].kib[1];
+	}
+	printf("%d queue pairs, %lu rounds; own memory %ld KiB, at last %ld KiB\n",
+	       opt.count * (opt.n - 1) * opt.qps, rounds, first, last);
 }
 
 int main(int argc, char **argv)
@@ -191,13 +232,17 @@ int main(int argc, char **argv)
 		if (!pid[i])
 			exit(process(opt.base + i));
 	}
-	if (opt.stops || opt.seed)
+	if (opt.kills + opt.stops && (opt.stops || opt.seed))
 		chaos(pid);
 	else if (opt.kills)
 		kill_some(pid);
+	if (opt.seconds)
+		go_on();
 	bad = reap(pid);
 	if (ctx && ibv_close_device(ctx))
 		bad++;
+	if (opt.seconds)
+		tell_load();
 	printf("%d processes, %d bad\n", opt.count, bad);
 	return bad != 0;
 }

@@ -11,23 +11,26 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define MAX_N	64
-#define LONGEST 6000 /* message; several packets of any MTU */
-#define RECVS	4
+#define MAX_N	  64
+#define MAX_LINKS 2048 /* of a process: queue pairs to all others */
+#define LONGEST	  6000 /* message; several packets of any MTU */
+#define RECVS	  4
 
 /*
  * struct who - a process, as the others see it
  * @ready:	the fields below are right
  * @dying:	it is about to be killed: its errors are no failures
  * @quiet:	it begins nothing more, and all that it began has ended
+ * @kib:	its own memory, after a quarter of opt.seconds and at last
  */
 struct who {
 	union ibv_gid gid;
 	uint64_t addr;
 	uint32_t rkey;
-	uint32_t qpn[MAX_N];
+	uint32_t qpn[MAX_LINKS];
 	_Atomic int ready, dying, quiet, done;
-	_Atomic uint32_t sent[MAX_N];
+	_Atomic uint32_t sent[MAX_LINKS];
+	_Atomic long kib[2];
 };
 
 /* struct shared - FILE. @kills: how many kills and stops are still to come; @stop: no new rounds */
@@ -43,23 +46,28 @@ enum how { BY_KILL, BY_EXIT, BY_EXEC, BY_CLOSE, BY_THREAD, BY_FORK };
 /* The options, see mesh.c */
 struct mesh_options {
 	const char *file, *device;
-	int n, base, count, gid, rounds, kills, stops, limit;
+	int n, base, count, gid, rounds, kills, stops, limit, qps, seconds;
 	uint64_t seed;
 	enum ibv_mtu mtu;
 	enum how how;
-	bool open_first;
+	bool open_first, invalidate;
 };
 extern struct mesh_options opt;
 extern struct shared *sh;
 
-/* Layout of a process's memory: for each peer what it WRITEs here, then what we send */
+/*
+ * A link is a queue pair to another process; number J * opt.qps + K is the Kth one to J. It is number
+ * ME * opt.qps + K there.
+ *
+ * Layout of a process's memory: for each link what the peer WRITEs here, then what we send
+ */
 struct area {
 	uint8_t slot[LONGEST], out[LONGEST], back[LONGEST], in[RECVS][LONGEST];
 	uint64_t counter, old;
 };
 
 /*
- * struct peer - a connection
+ * struct peer - a link
  * @round:	that runs, or is next; @pending: its completions that are missing
  * @got:	SENDs that came
  * @failed:	status of the first failure
@@ -74,7 +82,7 @@ struct peer {
 /*
  * struct process - the one that this is
  * @ch:		of @cq
- * @mr:		over @area, which has one for each peer
+ * @mr:		over @area, which has one for each link and @bytes
  * @bad:	something failed
  */
 struct process {
@@ -85,10 +93,27 @@ struct process {
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct area *area;
-	struct peer peer[MAX_N];
+	size_t bytes;
+	struct peer peer[MAX_LINKS];
 	bool bad;
 };
 extern struct process p;
+
+static inline int links(void)
+{
+	return opt.n * opt.qps;
+}
+
+static inline int process_of(int link)
+{
+	return link / opt.qps;
+}
+
+/* The number of a link at its other end */
+static inline int back_of(int link)
+{
+	return p.me * opt.qps + link % opt.qps;
+}
 
 /* --- mesh.c ----------------------------------------------------------------------- */
 
@@ -100,23 +125,32 @@ bool late(void);
 
 /* --- mesh_process.c ---------------------------------------------------------------- */
 
-/* Tell what is wrong with a peer; the process will exit with an error */
-void complain(int peer, const char *what, long a, long b);
+/* Tell what is wrong with a link; the process will exit with an error */
+void complain(int link, const char *what, long a, long b);
 struct ibv_context *open_device(void);
 /* The whole life of process @me; its exit code */
 int process(int me);
 
 /* --- mesh_rounds.c ------------------------------------------------------------------ */
 
-void post_recv(int j, unsigned int slot);
-/* Did this process see @j die, or is it told so? */
-bool has_died(int j);
+void post_recv(int l, unsigned int slot);
+/* Did this process see the other end die, or is it told so? */
+bool has_died(int l);
 void begin_rounds(void);
 void take_completions(void);
 /* Nothing is under way, and nothing is to begin */
 bool all_quiet(void);
 /* All that the living sent has come */
 bool all_here(void);
+
+/* --- mesh_memory.c ------------------------------------------------------------------ */
+
+/* Memory for all links; with opt.invalidate such that can be discarded and comes again */
+void *make_area(size_t bytes);
+/* Discard some pages, now and then */
+void invalidate_some(void);
+/* Has this process grown since it had run for a quarter of opt.seconds? */
+void watch_memory(void);
 
 /* --- mesh_kill.c -------------------------------------------------------------------- */
 

@@ -13,9 +13,10 @@
 
 struct process p;
 
-void complain(int peer, const char *what, long a, long b)
+void complain(int link, const char *what, long a, long b)
 {
-	fprintf(stderr, "mesh: %d with %d: %s: %ld, %ld\n", p.me, peer, what, a, b);
+	fprintf(stderr, "mesh: %d with %d, link %d: %s: %ld, %ld\n", p.me,
+		process_of(link), link % opt.qps, what, a, b);
 	p.bad = true;
 }
 
@@ -46,12 +47,12 @@ static struct ibv_qp *make_qp(void)
 	return qp;
 }
 
-static void connect_qp(int j)
+static void connect_qp(int l)
 {
-	struct who *w = &sh->who[j];
+	struct who *w = &sh->who[process_of(l)];
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
 				  .path_mtu = opt.mtu,
-				  .dest_qp_num = w->qpn[p.me],
+				  .dest_qp_num = w->qpn[back_of(l)],
 				  .rq_psn = 77,
 				  .max_dest_rd_atomic = 2,
 				  .min_rnr_timer = 1,
@@ -68,12 +69,12 @@ static void connect_qp(int j)
 				  .sq_psn = 77,
 				  .max_rd_atomic = 2};
 
-	if (ibv_modify_qp(p.peer[j].qp, &rtr,
+	if (ibv_modify_qp(p.peer[l].qp, &rtr,
 			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 			      IBV_QP_MIN_RNR_TIMER))
 		fatal("to RTR");
-	if (ibv_modify_qp(p.peer[j].qp, &rts,
+	if (ibv_modify_qp(p.peer[l].qp, &rts,
 			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 			      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		fatal("to RTS");
@@ -95,34 +96,33 @@ struct ibv_context *open_device(void)
 
 static void set_up(int me)
 {
-	size_t bytes = sizeof(struct area) * (size_t)opt.n;
-	/* half of them with on-demand paging */
+	/* half of them with on-demand paging, or all, if their memory is to change */
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-		     (me & 1 ? IBV_ACCESS_ON_DEMAND : 0);
+		     (me & 1 || opt.invalidate ? IBV_ACCESS_ON_DEMAND : 0);
 	struct who *w = &sh->who[me];
 
 	p.me = me;
 	p.ctx = open_device();
 	p.ch = ibv_create_comp_channel(p.ctx);
-	p.cq = ibv_create_cq(p.ctx, opt.n * 16, NULL, p.ch, 0);
+	p.cq = ibv_create_cq(p.ctx, links() * 16, NULL, p.ch, 0);
 	p.pd = ibv_alloc_pd(p.ctx);
-	p.area =
-	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!p.ch || !p.cq || !p.pd || p.area == MAP_FAILED)
+	p.bytes = sizeof(struct area) * (size_t)links();
+	p.area = make_area(p.bytes);
+	if (!p.ch || !p.cq || !p.pd)
 		fatal("objects");
-	p.mr = ibv_reg_mr(p.pd, p.area, bytes, access);
+	p.mr = ibv_reg_mr(p.pd, p.area, p.bytes, access);
 	if (!p.mr || ibv_query_gid(p.ctx, 1, opt.gid, &w->gid))
 		fatal("reg_mr, query_gid");
 	w->addr = (uintptr_t)p.area;
 	w->rkey = p.mr->rkey;
-	for (int j = 0; j < opt.n; j++) {
-		if (j == me)
+	for (int l = 0; l < links(); l++) {
+		if (process_of(l) == me)
 			continue;
-		p.peer[j].qp = make_qp();
-		w->qpn[j] = p.peer[j].qp->qp_num;
+		p.peer[l].qp = make_qp();
+		w->qpn[l] = p.peer[l].qp->qp_num;
 		for (unsigned int i = 0; i < RECVS; i++)
-			post_recv(j, i);
+			post_recv(l, i);
 	}
 	w->ready = 1;
 	for (int j = 0; j < opt.n; j++) {
@@ -131,9 +131,10 @@ static void set_up(int me)
 			if (late())
 				fatal("the others do not come");
 		}
-		if (j != me)
-			connect_qp(j);
 	}
+	for (int l = 0; l < links(); l++)
+		if (process_of(l) != me)
+			connect_qp(l);
 	/* who is not connected yet would drop what comes, which costs time only */
 	sh->begun++;
 	ibv_req_notify_cq(p.cq, 0);
@@ -193,7 +194,7 @@ static void fork_children(void)
 		if (!pid)
 			exit(child());
 		if (waitpid(pid, &status, 0) != pid || status)
-			complain(p.me, "a child failed", status, 0);
+			complain(p.me * opt.qps, "a child failed", status, 0);
 	}
 }
 
@@ -207,8 +208,8 @@ static void leave(void)
 		execlp("true", "true", NULL);
 		_exit(3);
 	case BY_CLOSE:
-		for (int j = 0; j < opt.n; j++)
-			if (j != p.me && ibv_destroy_qp(p.peer[j].qp))
+		for (int l = 0; l < links(); l++)
+			if (process_of(l) != p.me && ibv_destroy_qp(p.peer[l].qp))
 				exit(3);
 		if (ibv_dereg_mr(p.mr) || ibv_destroy_cq(p.cq) ||
 		    ibv_destroy_comp_channel(p.ch) || ibv_dealloc_pd(p.pd) ||
@@ -230,22 +231,26 @@ int process(int me)
 	while (!all_quiet() && !late()) {
 		begin_rounds();
 		take_completions();
+		invalidate_some();
+		watch_memory();
 		if (sh->who[me].dying && opt.how != BY_KILL)
 			leave();
-		if (opt.how == BY_THREAD && p.peer[me ? 0 : 1].round == 3)
+		if (opt.how == BY_THREAD && p.peer[me ? 0 : opt.qps].round == 3)
 			cancel_threads();
-		if (opt.how == BY_FORK && p.peer[me ? 0 : 1].round == 3)
+		if (opt.how == BY_FORK && p.peer[me ? 0 : opt.qps].round == 3)
 			fork_children();
 	}
 	sh->who[me].quiet = 1;
 	while (!all_here() && !late())
 		take_completions();
-	for (int j = 0; j < opt.n; j++)
-		if (j != me && !has_died(j) && p.peer[j].got != sh->who[j].sent[me])
-			complain(j, "came, were sent", p.peer[j].got,
-				 sh->who[j].sent[me]);
+	for (int l = 0; l < links(); l++) {
+		uint32_t sent = sh->who[process_of(l)].sent[back_of(l)];
+
+		if (process_of(l) != me && !has_died(l) && p.peer[l].got != sent)
+			complain(l, "came, were sent", p.peer[l].got, sent);
+	}
 	if (late())
-		complain(me, "too late", 0, 0);
+		complain(me * opt.qps, "too late", 0, 0);
 	sh->who[me].done = 1;
 	return p.bad;
 }
