@@ -87,17 +87,19 @@ void check_ignore(uint64_t addr, uint64_t len);
 
 struct check_request;
 struct check_piece;
+struct check_target;
 
 /*
  * struct check_use - memory that an outstanding request uses
  * @lkey:	of its region; @writes: the HCA writes there; @shared: also for another reason
  * @hash:	CRC of what it had when it was posted, if @hashed
+ * @on_stack:	in the stack of a thread (frames.c)
  * @next, @prev: of all; @piece: places in the index
  */
 struct check_use {
 	uint64_t addr, len;
 	uint32_t lkey;
-	bool writes, hashed, shared;
+	bool writes, hashed, shared, on_stack;
 	uint32_t hash;
 	struct check_request *request;
 	struct check_use *next, *prev;
@@ -171,6 +173,10 @@ struct check_object {
 			uint64_t va; /* the peer's last request */
 			uint32_t rkey, length;
 			uint8_t opcode, last; /* and its last packet */
+			uint32_t psn; /* of the newest that changes memory, if any_psn */
+			bool any_psn;
+			uint32_t peer; /* the QPN of the other end */
+			struct trace_ip at;
 		} qp;
 		struct {
 			struct ibv_cq *app;
@@ -220,6 +226,7 @@ const char *check_object_name(const struct check_object *o, char buf[64]);
 /*
  * struct check_request - one that is outstanding
  * @in_error:	posted to a QP in ERR
+ * @target:	what it writes to of a peer's memory (targets.c), or NULL
  */
 struct check_request {
 	struct check_request *next;
@@ -228,6 +235,7 @@ struct check_request {
 	const struct check_stack *posted;
 	enum ibv_wr_opcode opcode;
 	bool receive, signaled, in_error;
+	struct check_target *target;
 	unsigned int n_uses;
 	struct check_use *use;
 };

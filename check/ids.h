@@ -101,6 +101,15 @@
 	X(REMOTE_WRITE_IN_USE, "remote-write-in-use", BUFFERS, HAZARD,                   \
 	  "a peer writes into memory that a posted request of this side uses",           \
 	  "which of the two comes first is not determined")                              \
+	X(REMOTE_UNORDERED, "remote-unordered", BUFFERS, HAZARD,                         \
+	  "peers write to the same bytes by two connections, without an order",          \
+	  "the one that was posted first may come last: what stays is not determined")   \
+	X(ATOMIC_STORED, "atomic-stored", BUFFERS, HAZARD,                               \
+	  "the program stores to a word while a peer uses it with atomics",              \
+	  "the HCA's atomics are none for the CPU: one of the two is lost")              \
+	X(FRAME_ENDED, "frame-ended", BUFFERS, ERROR,                                    \
+	  "a request uses memory of a stack frame that has ended",                       \
+	  "the HCA reads or writes what the next functions have there")                  \
 	X(PINNED_REMAPPED, "pinned-remapped", MEMORY, ERROR,                             \
 	  "pinned memory was unmapped or replaced, and used by its registration "        \
 	  "afterwards",                                                                  \

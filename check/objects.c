@@ -13,6 +13,7 @@
 #include "base/splitmix.h"
 #include "check/check.h"
 #include "check/objects.h"
+#include "check/targets.h"
 
 #define BUCKETS	   4096
 #define MANY	   8 /* registrations of the same memory */
@@ -62,7 +63,7 @@ static struct check_object **place(uint16_t of, enum trace_object_kind kind, uin
 }
 
 /* The newest that had the number; it may be gone */
-static struct check_object *find_any(enum trace_object_kind kind, uint32_t id)
+struct check_object *check_find_any(enum trace_object_kind kind, uint32_t id)
 {
 	struct check_object *o = *place(device, kind, id);
 
@@ -73,14 +74,14 @@ static struct check_object *find_any(enum trace_object_kind kind, uint32_t id)
 
 struct check_object *check_find(enum trace_object_kind kind, uint32_t id)
 {
-	struct check_object *o = find_any(kind, id);
+	struct check_object *o = check_find_any(kind, id);
 
 	return o && !o->gone ? o : NULL;
 }
 
 struct check_object *check_find_gone(enum trace_object_kind kind, uint32_t id)
 {
-	struct check_object *o = find_any(kind, id);
+	struct check_object *o = check_find_any(kind, id);
 
 	return o && o->gone ? o : NULL;
 }
@@ -114,7 +115,7 @@ bool check_each_xrc_srq(bool (*fn)(struct check_object *srq, void *arg), void *a
 
 static struct check_object *make(enum trace_object_kind kind, uint32_t id, uint32_t pd)
 {
-	struct check_object **b = place(device, kind, id), *o = find_any(kind, id);
+	struct check_object **b = place(device, kind, id), *o = check_find_any(kind, id);
 
 	if (!o) {
 		o = calloc(1, sizeof(*o));
@@ -139,6 +140,8 @@ void check_forget_objects(void)
 	memset(asked, 0, sizeof(asked));
 	memset(gone, 0, sizeof(gone));
 	memset(pages, 0, sizeof(pages));
+	check_remote_forget_all();
+	check_targets_forget();
 }
 
 static void forget(struct check_object *o)
@@ -426,11 +429,16 @@ static void modified_qp(const struct trace_rec_modify_qp *r)
 
 	if (!qp || r->result)
 		return;
+	if (r->mask & IBV_QP_DEST_QPN)
+		qp->qp.peer = r->peer;
 	if (r->mask & IBV_QP_STATE) {
 		qp->qp.state = (enum ibv_qp_state)r->to;
 		qp->qp.failed_at = NULL; /* the program knows */
-		if (r->to == IBV_QPS_RESET)
+		if (r->to == IBV_QPS_RESET) {
+			qp->qp.any_psn = false;
+			check_remote_forget(qp);
 			check_drop(qp);
+		}
 	}
 	if (r->mask & IBV_QP_TIMEOUT && !r->timeout)
 		check_report(CHECK_TIMEOUT_INFINITE, here, 1, "QP %u", r->qpn);
@@ -439,6 +447,14 @@ static void modified_qp(const struct trace_rec_modify_qp *r)
 		check_report(CHECK_RD_ATOMIC_MANY, here, 1,
 			     "QP %u: max_rd_atomic %u, max_dest_rd_atomic %u", r->qpn,
 			     r->max_rd_atomic, r->max_dest_rd_atomic);
+}
+
+static void led_to(const struct trace_rec_qp_path *r)
+{
+	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn);
+
+	if (qp)
+		qp->qp.at = r->remote;
 }
 
 static void end_qp(struct check_object *qp)
@@ -467,6 +483,7 @@ static void end_qp(struct check_object *qp)
 		qp->qp.srq->srq.users--;
 	if (qp->qp.rnr_since)
 		check_late_receive(qp, &qp->qp.rnr_since, &qp->qp.rnrs, NULL);
+	check_remote_forget(qp);
 	check_drop(qp);
 }
 
@@ -554,186 +571,6 @@ static void verb(const struct trace_rec_verb *r)
 		end_object(o);
 }
 
-/* --- the wire ----------------------------------------------------------------------- */
-
-/* IBTA table 35: without the transport, which is in the upper three bits */
-enum {
-	SEND_FIRST = 0x00,
-	SEND_ONLY = 0x04,
-	SEND_ONLY_IMM = 0x05,
-	WRITE_FIRST = 0x06,
-	WRITE_LAST_IMM = 0x09,
-	WRITE_ONLY = 0x0a,
-	WRITE_ONLY_IMM = 0x0b,
-	READ_REQUEST = 0x0c,
-	COMPARE_SWAP = 0x13,
-	FETCH_ADD = 0x14,
-	SEND_ONLY_INV = 0x17,
-	OPERATION = 0x1f,
-};
-
-/*
- * struct write - of a peer, to @mr by @qp; @takes: it may take a receive request; @told: it was
- * found
- */
-struct write {
-	const struct check_object *mr, *qp;
-	bool takes, told;
-};
-
-/* It tells by immediate data that it has come: the request that it takes gets no data. */
-static bool is_taken_by(const struct check_request *r, const struct write *w)
-{
-	const struct check_object *q = w->qp->qp.srq ? w->qp->qp.srq : w->qp;
-
-	return w->takes && r->receive && r->qp == q &&
-	       r == (w->qp->qp.srq ? q->srq.rq.first : q->qp.rq.first);
-}
-
-static bool meets_use(struct check_use *u, void *arg)
-{
-	struct write *w = arg;
-	const struct check_object *mr = w->mr;
-	char name[64], what[96];
-
-	u->shared = true;
-	if (w->told || !check_is_active(u->request) || is_taken_by(u->request, w) ||
-	    check_ignored(u->addr, u->len))
-		return false;
-	const struct check_with with[] = {{"posted", u->request->posted},
-					  {"registered for the peer", mr->made}};
-	check_report(CHECK_REMOTE_WRITE_IN_USE, with, 2, "%s, used by %s",
-		     check_object_name(mr, name), check_request_name(u->request, what));
-	w->told = true;
-	return false;
-}
-
-static bool is_begin(uint8_t opcode)
-{
-	switch (opcode & OPERATION) {
-	case WRITE_FIRST:
-	case WRITE_ONLY:
-	case WRITE_ONLY_IMM:
-	case READ_REQUEST:
-	case COMPARE_SWAP:
-	case FETCH_ADD:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static uint64_t length_of(const struct trace_rec_packet_in *r)
-{
-	return (r->opcode & OPERATION) >= COMPARE_SWAP ? 8 : r->dma_length;
-}
-
-static void peer_request(const struct trace_rec_packet_in *r)
-{
-	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn), *mr;
-	uint64_t addr, len = length_of(r);
-	struct write w;
-
-	if (!qp)
-		return;
-	qp->qp.last = r->opcode & OPERATION;
-	if (!is_begin(r->opcode))
-		return;
-	qp->qp.va = r->va;
-	qp->qp.rkey = r->rkey;
-	qp->qp.length = (uint32_t)len;
-	qp->qp.opcode = r->opcode & OPERATION;
-	mr = len ? check_find(TRACE_OBJ_MR, r->rkey) : NULL;
-	if (!mr || r->va < mr->mr.iova || r->va - mr->mr.iova > mr->mr.length ||
-	    len > mr->mr.length - (r->va - mr->mr.iova))
-		return;
-	mr->mr.remote_used = true;
-	addr = mr->mr.addr + (r->va - mr->mr.iova);
-	check_fate(mr, addr, len, &(struct check_with){"a peer used it", NULL});
-	/* of several packets only the last one tells */
-	w = (struct write){
-	    mr, qp, qp->qp.opcode == WRITE_ONLY_IMM || qp->qp.opcode == WRITE_FIRST,
-	    false};
-	if (qp->qp.opcode != READ_REQUEST)
-		check_uses_in(addr, len, meets_use, &w);
-}
-
-static bool gives_right(const struct check_object *mr, uint8_t opcode)
-{
-	unsigned int need = opcode == READ_REQUEST   ? IBV_ACCESS_REMOTE_READ
-			    : opcode >= COMPARE_SWAP ? IBV_ACCESS_REMOTE_ATOMIC
-						     : IBV_ACCESS_REMOTE_WRITE;
-
-	return mr->mr.access & need;
-}
-
-static void refused_peer(const struct check_object *qp)
-{
-	struct check_object *mr = find_any(TRACE_OBJ_MR, qp->qp.rkey);
-	const struct check_with with[] = {{"registered", mr ? mr->made : NULL},
-					  {"QP made", qp->made},
-					  {"deregistered", mr ? mr->ended : NULL}};
-	char name[64];
-
-	if (!mr || mr->gone)
-		check_report(CHECK_RKEY_CLOSED, mr ? with : with + 1, mr ? 3 : 1,
-			     "key 0x%08x, %u bytes at 0x%" PRIx64
-			     ", by the peer of QP %u%s%s",
-			     qp->qp.rkey, qp->qp.length, qp->qp.va, qp->id,
-			     mr ? ", was " : "", mr ? check_object_name(mr, name) : "");
-	else if (qp->qp.va < mr->mr.iova ||
-		 qp->qp.va + qp->qp.length > mr->mr.iova + mr->mr.length)
-		check_report(CHECK_REMOTE_OUTSIDE_MR, with, 2,
-			     "%u bytes at offset %" PRId64 " of %s, by the peer of QP %u",
-			     qp->qp.length, (int64_t)(qp->qp.va - mr->mr.iova),
-			     check_object_name(mr, name), qp->id);
-	else if (!gives_right(mr, qp->qp.opcode))
-		check_report(CHECK_REMOTE_RIGHT_MISSING, with, 2,
-			     "%s with access 0x%x, by the peer of QP %u",
-			     check_object_name(mr, name), mr->mr.access, qp->id);
-}
-
-/* Why the responder refused: IBTA table 44 */
-enum { SYNDROME_TYPE = 0xe0, SYNDROME_RNR = 0x20, SYNDROME_ACCESS = 0x62 };
-
-/* Does the packet that came last need a receive request? */
-static bool needs_receive(const struct check_object *qp)
-{
-	switch (qp->qp.last) {
-	case SEND_FIRST:
-	case SEND_ONLY:
-	case SEND_ONLY_IMM:
-	case SEND_ONLY_INV:
-	case WRITE_LAST_IMM:
-	case WRITE_ONLY_IMM:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void refused(uint64_t now, const struct trace_rec_nak_out *r)
-{
-	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn), *srq;
-
-	if (!qp)
-		return;
-	srq = qp->qp.srq;
-	if (r->syndrome == SYNDROME_ACCESS)
-		refused_peer(qp);
-	/* with a request, or without need of one, it waits for something else: a page */
-	if ((r->syndrome & SYNDROME_TYPE) != SYNDROME_RNR || qp->qp.held ||
-	    !needs_receive(qp))
-		return;
-	if (srq && srq->srq.rq.n <= srq->srq.taken) {
-		srq->srq.rnr_since = srq->srq.rnr_since ? srq->srq.rnr_since : now;
-		srq->srq.rnrs++;
-	} else if (!srq && qp->qp.rq.n <= qp->qp.taken) {
-		qp->qp.rnr_since = qp->qp.rnr_since ? qp->qp.rnr_since : now;
-		qp->qp.rnrs++;
-	}
-}
-
 static void taken(const struct trace_rec_take_receive *r)
 {
 	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn);
@@ -745,6 +582,7 @@ static void taken(const struct trace_rec_take_receive *r)
 		qp->qp.taken++;
 	if (qp)
 		qp->qp.held = true;
+	check_program_acts(); /* or the peer, for which it is the same */
 	if (srq || qp)
 		check_taken(srq ? srq : qp, r->wr_id);
 }
@@ -764,8 +602,11 @@ static void state_changed(uint32_t qpn, uint8_t to)
 {
 	struct check_object *qp = check_find(TRACE_OBJ_QP, qpn);
 
-	if (qp)
-		qp->qp.state = (enum ibv_qp_state)to;
+	if (!qp)
+		return;
+	qp->qp.state = (enum ibv_qp_state)to;
+	if (to == IBV_QPS_ERR || to == IBV_QPS_RESET)
+		check_remote_forget(qp);
 }
 
 /* Page tables know no device; keys of regions seldom meet. */
@@ -852,11 +693,17 @@ void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
 	case TRACE_KIND_take_receive:
 		taken(p);
 		break;
+	case TRACE_KIND_qp_path:
+		led_to(p);
+		break;
 	case TRACE_KIND_packet_in:
-		peer_request(p);
+		check_peer_request(p);
+		break;
+	case TRACE_KIND_packet_out:
+		check_answered(p);
 		break;
 	case TRACE_KIND_nak_out:
-		refused(now, p);
+		check_refused(now, p);
 		break;
 	case TRACE_KIND_prefetch:
 		prefetched(p);

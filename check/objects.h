@@ -8,6 +8,7 @@
 #include "check/check.h"
 
 /* The object that had this number, and is destroyed; NULL */
+struct check_object *check_find_any(enum trace_object_kind kind, uint32_t id); /* or is */
 struct check_object *check_find_gone(enum trace_object_kind kind, uint32_t id);
 bool check_is_pinned(const struct check_object *mr);
 
@@ -20,6 +21,17 @@ bool check_each_xrc_srq(bool (*fn)(struct check_object *srq, void *arg), void *a
 /* requests.c: who waited for a receive request since *@since, asking *@rnrs times, and is served */
 void check_late_receive(const struct check_object *q, uint64_t *since, unsigned int *rnrs,
 			const struct check_stack *posted);
+
+/* remote.c: a peer's request, that it is refused, and what answers it */
+void check_peer_request(const struct trace_rec_packet_in *r);
+void check_refused(uint64_t now, const struct trace_rec_nak_out *r);
+bool check_is_answer(const struct trace_rec_packet_out *r);
+void check_answered(const struct trace_rec_packet_out *r);
+/* Nothing of @qp is open any more; nothing at all */
+void check_remote_forget(const struct check_object *qp);
+void check_remote_forget_all(void);
+/* The program posts, or a message has come: who knows what it tells whom */
+void check_program_acts(void);
 
 /* verbs.c: libibverbs keeps registered memory from children */
 bool check_fork_is_safe(void);

@@ -14,6 +14,7 @@
 
 #include "base/splitmix.h"
 #include "check/check.h"
+#include "check/frames.h"
 
 #define BUCKETS 16384u
 #define SIZES	4
@@ -99,6 +100,7 @@ bool check_use_add(struct check_use *u)
 		all->prev = u;
 	all = u;
 	in_size[size]++;
+	check_frames_begin(u);
 	atomic_fetch_add_explicit(&n_uses, 1, memory_order_relaxed);
 	return true;
 }
@@ -107,6 +109,7 @@ void check_use_del(struct check_use *u)
 {
 	if (!u->piece)
 		return;
+	check_frames_end(u);
 	drop_pieces(u);
 	if (u->next)
 		u->next->prev = u->prev;
@@ -124,6 +127,7 @@ void check_forget_uses(void)
 	memset(in_size, 0, sizeof(in_size));
 	all = NULL;
 	n_uses = 0;
+	check_frames_forget();
 }
 
 bool check_uses_any(void)

@@ -19,6 +19,7 @@
 
 #include "check/check.h"
 #include "check/objects.h"
+#include "check/targets.h"
 
 #define HASH_ALL    (1u << 20) /* what is longer is hashed at its ends only */
 #define HASH_END    (64u << 10)
@@ -76,6 +77,7 @@ static void free_request(struct check_request *r)
 	for (unsigned int i = 0; i < r->n_uses; i++)
 		check_use_del(&r->use[i]);
 	free(r->use);
+	check_target_del(r);
 	r->next = unused;
 	unused = r;
 }
@@ -449,6 +451,7 @@ void check_post_send(struct check_object *qp, const struct ibv_send_wr *wr)
 
 	if (!r)
 		return;
+	check_program_acts();
 	r->qp = qp;
 	r->wr_id = wr->wr_id;
 	r->opcode = wr->opcode;
@@ -459,6 +462,7 @@ void check_post_send(struct check_object *qp, const struct ibv_send_wr *wr)
 	goes_on(qp, r);
 	misaligned(r, wr);
 	begin_uses(r, wr->sg_list, wr->send_flags & IBV_SEND_FENCE);
+	check_target_add(r, wr);
 	append(&qp->qp.sq, r, qp->qp.send_cq);
 	cq_fills(qp->qp.send_cq, r);
 }
@@ -600,6 +604,8 @@ void check_polled(struct check_object *cq, const struct ibv_wc *wc)
 
 	if (cq)
 		cq->cq.polled++;
+	if (wc->opcode & IBV_WC_RECV)
+		check_message_came();
 	/* of an XRC target, which another process may have made, nothing tells the SRQ */
 	if (wc->opcode & IBV_WC_RECV && (!qp || qp->qp.type == IBV_QPT_XRC_RECV)) {
 		check_each_xrc_srq(received_by, (void *)wc);

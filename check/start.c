@@ -10,6 +10,8 @@
 
 #include "base/lock.h"
 #include "check/check.h"
+#include "check/frames.h"
+#include "check/objects.h"
 #include "verbs/preload/include/urxe_check.h"
 
 static struct lock lock = LOCK_INITIALIZER;
@@ -82,7 +84,8 @@ static void record(uint16_t device, uint64_t now, enum trace_kind kind,
 {
 	int err = errno;
 
-	if (!check_lock())
+	if ((kind == TRACE_KIND_packet_out && !check_is_answer((const void *)payload)) ||
+	    !check_lock())
 		return;
 	check_record(device, now, kind, payload);
 	check_unlock();
@@ -120,7 +123,8 @@ static const struct checker checker = {
     .kinds = KIND(reg_mr) | KIND(rereg_mr) | KIND(create_qp) | KIND(modify_qp) |
 	     KIND(verb) | KIND(verb_failed) | KIND(qp_state) | KIND(qp_failed) |
 	     KIND(completion) | KIND(completion_error) | KIND(take_receive) |
-	     KIND(packet_in) | KIND(nak_out) | KIND(prefetch) | KIND(fault),
+	     KIND(packet_in) | KIND(packet_out) | KIND(qp_path) | KIND(nak_out) |
+	     KIND(prefetch) | KIND(fault),
     .record = record,
     .context = check_context,
     .memory = check_memory,
@@ -146,6 +150,7 @@ static unsigned int classes_in(const char *list)
 __attribute__((constructor)) static void begin(void)
 {
 	wanted = classes_in(getenv("URXE_CHECK"));
+	check_frames_start();
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	urxe_checker_attach(&checker);
 }

@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "check/check.h"
+#include "check/frames.h"
 #include "check/objects.h"
 #include "verbs/host/libc.h"
 #include "verbs/preload/next_verb.h"
@@ -17,6 +18,9 @@
 #define CONTEXTS   64
 #define INLINE_MAX 220
 #define SGE_MAX	   13
+
+/* In a function that the program calls: where the frames of its caller begin */
+#define CALLER __builtin_dwarf_cfa()
 
 /* struct wrapped - a context, and the operations that it had */
 struct wrapped {
@@ -79,13 +83,15 @@ static bool lock_for(const struct ibv_context *context)
 
 /* --- posts ------------------------------------------------------------------------------ */
 
-static unsigned int send_all(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+static unsigned int send_all(struct ibv_qp *qp, const struct ibv_send_wr *wr,
+			     const void *caller)
 {
 	struct check_object *o;
 	unsigned int n = 0;
 
 	if (!lock_for(qp->context))
 		return 0;
+	check_frames_look(caller);
 	o = check_find(TRACE_OBJ_QP, qp->qp_num);
 	for (; o && !o->qp.opaque && wr; wr = wr->next, n++)
 		check_post_send(o, wr);
@@ -93,9 +99,12 @@ static unsigned int send_all(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 	return n;
 }
 
-static unsigned int recv_all(struct check_object *o, const struct ibv_recv_wr *wr)
+static unsigned int recv_all(struct check_object *o, const struct ibv_recv_wr *wr,
+			     const void *caller)
 {
 	unsigned int n = 0;
+
+	check_frames_look(caller);
 
 	for (; o && wr; wr = wr->next, n++)
 		check_post_recv(o, wr);
@@ -118,7 +127,7 @@ static void take_back(const struct ibv_context *context, enum trace_object_kind 
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	unsigned int n = send_all(qp, wr);
+	unsigned int n = send_all(qp, wr, CALLER);
 	int ret = of(qp->context)->ops.post_send(qp, wr, bad);
 
 	if (ret && n) {
@@ -135,7 +144,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	int ret;
 
 	if (lock_for(qp->context)) {
-		n = recv_all(check_find(TRACE_OBJ_QP, qp->qp_num), wr);
+		n = recv_all(check_find(TRACE_OBJ_QP, qp->qp_num), wr, CALLER);
 		check_unlock();
 	}
 	ret = of(qp->context)->ops.post_recv(qp, wr, bad);
@@ -189,7 +198,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	int ret;
 
 	if (o && check_lock()) {
-		n = recv_all(o, wr);
+		n = recv_all(o, wr, CALLER);
 		check_unlock();
 	}
 	ret = of(srq->context)->ops.post_srq_recv(srq, wr, bad);
@@ -225,12 +234,13 @@ static struct check_object *completion_queue(struct ibv_cq *cq)
 	return o;
 }
 
-static void polled(struct ibv_cq *cq, const struct ibv_wc *wc, int n)
+static void polled(struct ibv_cq *cq, const struct ibv_wc *wc, int n, const void *caller)
 {
 	struct check_object *o = completion_queue(cq);
 
 	if (!lock_for(cq->context))
 		return;
+	check_frames_look(caller);
 	if (o)
 		o->cq.armed = NULL;
 	for (int i = 0; i < n; i++)
@@ -243,18 +253,18 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	int got = of(cq->context)->ops.poll_cq(cq, n, wc);
 
 	if (got >= 0)
-		polled(cq, wc, got);
+		polled(cq, wc, got, CALLER);
 	return got;
 }
 
-static void polled_one(struct ibv_cq_ex *cq)
+static void polled_one(struct ibv_cq_ex *cq, const void *caller)
 {
 	struct ibv_wc wc = {.wr_id = cq->wr_id,
 			    .status = cq->status,
 			    .opcode = ibv_wc_read_opcode(cq),
 			    .qp_num = ibv_wc_read_qp_num(cq)};
 
-	polled(ibv_cq_ex_to_cq(cq), &wc, 1);
+	polled(ibv_cq_ex_to_cq(cq), &wc, 1, caller);
 }
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
@@ -262,9 +272,9 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	int ret = of(cq->context)->start_poll(cq, attr);
 
 	if (!ret)
-		polled_one(cq);
+		polled_one(cq, CALLER);
 	else
-		polled(ibv_cq_ex_to_cq(cq), NULL, 0);
+		polled(ibv_cq_ex_to_cq(cq), NULL, 0, CALLER);
 	return ret;
 }
 
@@ -273,7 +283,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 	int ret = of(cq->context)->next_poll(cq);
 
 	if (!ret)
-		polled_one(cq);
+		polled_one(cq, CALLER);
 	return ret;
 }
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct program *const lists[] = {completion_programs, object_programs,
-					      buffer_programs, memory_programs,
-					      right_programs};
+static const struct program *const lists[] = {
+    completion_programs, object_programs, buffer_programs, frame_programs,
+    peer_programs,	 memory_programs, right_programs};
 
 int main(int argc, char **argv)
 {

@@ -46,7 +46,7 @@ void kit_device(struct kit *k)
 	kit_device_nth(k, 0);
 }
 
-static struct ibv_qp *make_qp(struct kit *k, struct ibv_cq *cq, struct ibv_srq *srq)
+struct ibv_qp *kit_qp(struct kit *k, struct ibv_cq *cq, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr init = {.send_cq = cq,
 					.recv_cq = cq,
@@ -70,7 +70,7 @@ static struct ibv_qp *make_qp(struct kit *k, struct ibv_cq *cq, struct ibv_srq *
 	return qp;
 }
 
-static void connect_to(struct kit *k, struct ibv_qp *qp, uint32_t peer)
+void kit_connect_qp(struct kit *k, struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_qp_attr attr = {
 	    .qp_state = IBV_QPS_RTR,
@@ -105,10 +105,10 @@ void kit_connect(struct kit *k)
 	if (!k->left_cq)
 		NEED(k->left_cq = ibv_create_cq(k->ctx, cqe, NULL, k->channel, 0));
 	NEED(k->right_cq = ibv_create_cq(k->ctx, cqe, NULL, NULL, 0));
-	k->right = make_qp(k, k->right_cq, k->srq);
-	k->left = make_qp(k, k->left_cq, NULL);
-	connect_to(k, k->left, k->right->qp_num);
-	connect_to(k, k->right, k->left->qp_num);
+	k->right = kit_qp(k, k->right_cq, k->srq);
+	k->left = kit_qp(k, k->left_cq, NULL);
+	kit_connect_qp(k, k->left, k->right->qp_num);
+	kit_connect_qp(k, k->right, k->left->qp_num);
 }
 
 void kit_open(struct kit *k)
@@ -247,6 +247,14 @@ struct ibv_wc kit_wait(struct ibv_cq *cq)
 void kit_good(struct ibv_cq *cq)
 {
 	NEED(kit_wait(cq).status == IBV_WC_SUCCESS);
+}
+
+uint64_t kit_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 void kit_sleep(unsigned int ms)

@@ -45,6 +45,9 @@ void kit_device_nth(struct kit *k, int nth);
 /* The device, with what most programs want; then, what differs having been set, the QPs */
 void kit_device(struct kit *k);
 void kit_connect(struct kit *k);
+/* One QP with @cq, and what makes it the peer of QP @peer */
+struct ibv_qp *kit_qp(struct kit *k, struct ibv_cq *cq, struct ibv_srq *srq);
+void kit_connect_qp(struct kit *k, struct ibv_qp *qp, uint32_t peer);
 /* Both */
 void kit_open(struct kit *k);
 void kit_close(struct kit *k);
@@ -71,6 +74,8 @@ int kit_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, struct ibv_mr *mr, void *
 struct ibv_wc kit_wait(struct ibv_cq *cq);
 void kit_good(struct ibv_cq *cq);
 void kit_sleep(unsigned int ms);
+/* A clock */
+uint64_t kit_ms(void);
 
 /* @fn(@arg) in a thread, until it ends */
 void kit_in_thread(void (*fn)(void *arg), void *arg);

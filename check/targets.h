@@ -1,0 +1,20 @@
+/*
+ * targets.h - do requests write to the same memory of a peer without an order? (targets.c) With the
+ * lock.
+ */
+#ifndef URXE_CHECK_TARGETS_H
+#define URXE_CHECK_TARGETS_H
+
+#include <infiniband/verbs.h>
+
+struct check_request;
+
+/* @r is posted, it is done */
+void check_target_add(struct check_request *r, const struct ibv_send_wr *wr);
+void check_target_del(struct check_request *r);
+/* The completion of a receive request was polled */
+void check_message_came(void);
+/* In a child of fork */
+void check_targets_forget(void);
+
+#endif

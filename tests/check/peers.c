@@ -1,0 +1,267 @@
+/* peers.c - programs whose memory several change at once: peers, or a peer and the program itself */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "corpus.h"
+#include "kit.h"
+
+#define SIGNALED IBV_SEND_SIGNALED
+#define LOCAL	 IBV_ACCESS_LOCAL_WRITE
+#define REMOTE	 (LOCAL | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define BIG	 (32u << 10)
+#define ROUNDS	 20
+#define BURST	 16u
+#define LONG	 400 /* ms, in which two threads meet */
+
+/* struct two - peers of the same memory */
+struct two {
+	struct kit a, b;
+	char *from, *to;
+	struct ibv_mr *from_mr, *to_mr;
+};
+
+static void two_open(struct two *t)
+{
+	kit_open(&t->a);
+	t->b = t->a;
+	t->b.left_cq = t->b.right_cq = NULL;
+	kit_connect(&t->b);
+	t->from = kit_map(BIG);
+	t->to = kit_map(2 * BIG);
+	t->from_mr = kit_reg(&t->a, t->from, BIG, LOCAL);
+	t->to_mr = kit_reg(&t->a, t->to, 2 * BIG, REMOTE);
+}
+
+static void two_close(struct two *t)
+{
+	kit_destroy_qps(&t->a);
+	kit_destroy_qps(&t->b);
+	kit_dereg(t->from_mr);
+	kit_dereg(t->to_mr);
+	NEED(!ibv_destroy_cq(t->b.left_cq));
+	NEED(!ibv_destroy_cq(t->b.right_cq));
+	kit_close_rest(&t->a);
+}
+
+/* The second peer changes @len bytes at @there while the first writes to the first half. */
+static void both_write(struct two *t, enum ibv_wr_opcode op, uint32_t len, char *there,
+		       bool waits)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		NEED(!kit_rdma(t->a.left, IBV_WR_RDMA_WRITE, t->from_mr, t->from, BIG,
+			       t->to, t->to_mr->rkey, SIGNALED));
+		if (waits)
+			kit_good(t->a.left_cq);
+		NEED(!kit_rdma(t->b.left, op, t->from_mr, t->from, len, there,
+			       t->to_mr->rkey, SIGNALED));
+		kit_good(t->b.left_cq);
+		if (!waits)
+			kit_good(t->a.left_cq);
+	}
+}
+
+static void remote_unordered(bool wrong)
+{
+	struct two t;
+
+	two_open(&t);
+	both_write(&t, IBV_WR_RDMA_WRITE, BIG, t.to, !wrong);
+	two_close(&t);
+}
+
+/* By one byte; the right one writes behind it */
+static void remote_unordered_by_a_byte(bool wrong)
+{
+	struct two t;
+
+	two_open(&t);
+	both_write(&t, IBV_WR_RDMA_WRITE, 1000, t.to + BIG - wrong, false);
+	two_close(&t);
+}
+
+/* struct told - by one process to the other */
+struct told {
+	uint32_t qpn, rkey;
+	uint64_t addr;
+};
+
+static void tell(int fd, struct told t)
+{
+	NEED(write(fd, &t, sizeof(t)) == sizeof(t));
+}
+
+static struct told hear(int fd)
+{
+	struct told t;
+
+	NEED(read(fd, &t, sizeof(t)) == sizeof(t));
+	return t;
+}
+
+/* The other process writes to what the first one tells it. */
+static void write_from_child(int from, int to)
+{
+	struct ibv_mr *mr;
+	struct told there;
+	struct kit k;
+
+	kit_device(&k);
+	NEED(k.left_cq = ibv_create_cq(k.ctx, 32, NULL, NULL, 0));
+	k.left = kit_qp(&k, k.left_cq, NULL);
+	tell(to, (struct told){.qpn = k.left->qp_num});
+	there = hear(from);
+	kit_connect_qp(&k, k.left, there.qpn);
+	mr = kit_reg(&k, kit_map(BIG), BIG, LOCAL);
+	for (uint64_t end = kit_ms() + LONG; kit_ms() < end;) {
+		NEED(!kit_rdma(k.left, IBV_WR_RDMA_WRITE, mr, mr->addr, BIG,
+			       (char *)(uintptr_t)there.addr, there.rkey, SIGNALED));
+		kit_good(k.left_cq);
+	}
+	kit_destroy_qps(&k);
+	kit_dereg(mr);
+	kit_close_rest(&k);
+	tell(to, (struct told){.qpn = 0});
+}
+
+/* The first process, whose memory it is, writes there, too. */
+static void write_from_parent(int from, int to, bool wrong)
+{
+	struct pollfd done = {.fd = from, .events = POLLIN};
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct two t;
+
+	kit_open(&t.a);
+	t.from = kit_map(BIG);
+	t.to = kit_map(2 * BIG);
+	t.from_mr = kit_reg(&t.a, t.from, BIG, LOCAL);
+	t.to_mr = kit_reg(&t.a, t.to, 2 * BIG, REMOTE);
+	NEED(cq = ibv_create_cq(t.a.ctx, 32, NULL, NULL, 0));
+	qp = kit_qp(&t.a, cq, NULL);
+	kit_connect_qp(&t.a, qp, hear(from).qpn);
+	tell(to, (struct told){qp->qp_num, t.to_mr->rkey,
+			       (uintptr_t)t.to + (wrong ? 0 : BIG)});
+	while (!poll(&done, 1, 0)) {
+		NEED(!kit_rdma(t.a.left, IBV_WR_RDMA_WRITE, t.from_mr, t.from, BIG, t.to,
+			       t.to_mr->rkey, SIGNALED));
+		kit_good(t.a.left_cq);
+	}
+	NEED(!ibv_destroy_qp(qp));
+	NEED(!ibv_destroy_cq(cq));
+	kit_destroy_qps(&t.a);
+	kit_dereg(t.from_mr);
+	kit_dereg(t.to_mr);
+	kit_close_rest(&t.a);
+}
+
+/* Each of the two processes waits for its own WRITEs only. */
+static void remote_unordered_of_two_processes(bool wrong)
+{
+	int down[2], up[2], status;
+	pid_t child;
+
+	NEED(!pipe(down) && !pipe(up));
+	NEED((child = fork()) >= 0);
+	if (!child) {
+		write_from_child(down[0], up[1]);
+		exit(0);
+	}
+	write_from_parent(up[0], down[1], wrong);
+	NEED(waitpid(child, &status, 0) == child && !status);
+}
+
+/* struct job - the program's stores to @word until the peer is done */
+struct job {
+	_Atomic uint64_t *word;
+	atomic_bool done;
+};
+
+static void *store(void *arg)
+{
+	struct job *j = arg;
+	uint64_t i = 1000000;
+
+	while (!atomic_load(&j->done))
+		atomic_store(j->word, i++);
+	return NULL;
+}
+
+static void *add(void *arg)
+{
+	struct job *j = arg;
+
+	while (!atomic_load(&j->done))
+		atomic_fetch_add(j->word, 1u << 20);
+	return NULL;
+}
+
+/* Many atomics at a time, as a list */
+static void atomics(struct two *t, enum ibv_wr_opcode op, char *word)
+{
+	struct ibv_send_wr wr[BURST], *bad;
+	struct ibv_sge sge[BURST];
+
+	for (unsigned int i = 0; i < BURST; i++) {
+		sge[i] =
+		    (struct ibv_sge){(uintptr_t)t->from + 8 * i, 8, t->from_mr->lkey};
+		wr[i] = (struct ibv_send_wr){.sg_list = &sge[i],
+					     .num_sge = 1,
+					     .opcode = op,
+					     .send_flags = i + 1 == BURST ? SIGNALED : 0,
+					     .next = i + 1 == BURST ? NULL : &wr[i + 1],
+					     .wr.atomic = {.remote_addr = (uintptr_t)word,
+							   .rkey = t->to_mr->rkey,
+							   .compare_add = 1}};
+	}
+	NEED(!ibv_post_send(t->a.left, wr, &bad));
+	kit_good(t->a.left_cq);
+}
+
+static void atomics_and_stores(bool wrong, enum ibv_wr_opcode op, void *(*fn)(void *job))
+{
+	struct two t;
+	struct job j = {.done = false};
+	pthread_t thread;
+
+	two_open(&t);
+	/* no peer writes there any more */
+	NEED(!kit_rdma(t.a.left, IBV_WR_RDMA_WRITE, t.from_mr, t.from, 8, t.to + BIG,
+		       t.to_mr->rkey, SIGNALED));
+	kit_good(t.a.left_cq);
+	j.word = (void *)(t.to + (wrong ? 0 : 8));
+	NEED(!pthread_create(&thread, NULL, fn, &j));
+	for (uint64_t end = kit_ms() + LONG; kit_ms() < end;) {
+		atomics(&t, op, t.to);
+		/* between bursts everybody knows */
+		if (!wrong)
+			atomic_store((_Atomic uint64_t *)t.to, 7);
+	}
+	atomic_store(&j.done, true);
+	pthread_join(thread, NULL);
+	two_close(&t);
+}
+
+static void atomic_stored(bool wrong)
+{
+	atomics_and_stores(wrong, IBV_WR_ATOMIC_FETCH_AND_ADD, store);
+}
+
+/* By an atomic instruction of the CPU, against COMPARE_AND_SWAP */
+static void atomic_stored_by_an_atomic(bool wrong)
+{
+	atomics_and_stores(wrong, IBV_WR_ATOMIC_CMP_AND_SWP, add);
+}
+
+const struct program peer_programs[] = {
+    {"remote-unordered", "plain", remote_unordered},
+    {"remote-unordered", "by-a-byte", remote_unordered_by_a_byte},
+    {"remote-unordered", "two-processes", remote_unordered_of_two_processes},
+    {"atomic-stored", "plain", atomic_stored},
+    {"atomic-stored", "cpu-atomic", atomic_stored_by_an_atomic},
+    {NULL, NULL, NULL},
+};
