@@ -249,12 +249,12 @@ void kit_good(struct ibv_cq *cq)
 	NEED(kit_wait(cq).status == IBV_WC_SUCCESS);
 }
 
-uint64_t kit_ms(void)
+uint64_t kit_us(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 void kit_sleep(unsigned int ms)

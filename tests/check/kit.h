@@ -74,8 +74,8 @@ int kit_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, struct ibv_mr *mr, void *
 struct ibv_wc kit_wait(struct ibv_cq *cq);
 void kit_good(struct ibv_cq *cq);
 void kit_sleep(unsigned int ms);
-/* A clock */
-uint64_t kit_ms(void);
+/* A clock, in us */
+uint64_t kit_us(void);
 
 /* @fn(@arg) in a thread, until it ends */
 void kit_in_thread(void (*fn)(void *arg), void *arg);
