@@ -8,8 +8,12 @@
  *   verbs memory N                   KiB that one idle RC QP of depth 16 costs
  * Options: --qps N, --idle N (idle QPs and MRs beside), --odp (on-demand MR, warmed),
  *          --cold-odp, --mtu 256..4096, --gid N, --device NAME
+ *          --self, --messages N: see below
  *
- * Two processes, each with its own context, opened after the fork.
+ * Two processes, each with its own context, opened after the fork. With --self it is one, and one
+ * thread that does the work of both ends, so that what a message costs can be counted: nobody waits
+ * for anybody, and the same is executed each time. N messages are sent then in counted(), by which
+ * a tool finds them, and N before it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -33,7 +38,8 @@ struct config {
 	const char *op, *device;
 	size_t size;
 	unsigned int qps, idle, gid;
-	bool events, odp, cold;
+	uint64_t messages;
+	bool events, odp, cold, self;
 	enum ibv_mtu mtu;
 };
 
@@ -45,7 +51,7 @@ struct end {
 	uint32_t rkey;
 };
 
-/* struct bench - one end of the conversation */
+/* struct bench - one end of the conversation; @far: the other, where it is --self */
 struct bench {
 	struct config c;
 	int sock;
@@ -54,7 +60,7 @@ struct bench {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_qp *qp[MAX_QPS];
+	struct ibv_qp *qp[MAX_QPS], *far[MAX_QPS];
 	struct ibv_mr *mr;
 	char *buf;
 	size_t buf_len;
@@ -171,7 +177,8 @@ static void setup(struct bench *b)
 {
 	unsigned int i;
 
-	b->child = bench_fork(&b->sock) == 1;
+	if (!b->c.self)
+		b->child = bench_fork(&b->sock) == 1;
 	open_device(b);
 	b->pd = ibv_alloc_pd(b->ctx);
 	b->channel = ibv_create_comp_channel(b->ctx);
@@ -182,19 +189,27 @@ static void setup(struct bench *b)
 	make_memory(b);
 	for (i = 0; i < b->c.qps; i++) {
 		b->qp[i] = make_qp(b, DEPTH);
+		b->far[i] = b->c.self ? make_qp(b, DEPTH) : NULL;
 		b->mine.qpn[i] = b->qp[i]->qp_num;
 	}
 	if (ibv_query_gid(b->ctx, 1, (int)b->c.gid, &b->mine.gid))
 		bench_die("GID %u: %s", b->c.gid, strerror(errno));
 	b->mine.addr = (uintptr_t)b->buf;
 	b->mine.rkey = b->mr->rkey;
-	bench_exchange(b->sock, &b->mine, &b->peer, sizeof(b->mine));
-	for (i = 0; i < b->c.qps; i++)
-		connect_qp(b, b->qp[i], b->peer.qpn[i]);
+	if (b->c.self)
+		b->peer = b->mine;
+	else
+		bench_exchange(b->sock, &b->mine, &b->peer, sizeof(b->mine));
+	for (i = 0; i < b->c.qps; i++) {
+		connect_qp(b, b->qp[i], b->far[i] ? b->far[i]->qp_num : b->peer.qpn[i]);
+		if (b->far[i])
+			connect_qp(b, b->far[i], b->qp[i]->qp_num);
+	}
 	make_idle(b);
 	if (b->c.events)
 		ibv_req_notify_cq(b->cq, 0);
-	bench_barrier(b->sock);
+	if (!b->c.self)
+		bench_barrier(b->sock);
 }
 
 static void post_recv(struct bench *b, struct ibv_qp *qp)
@@ -206,7 +221,8 @@ static void post_recv(struct bench *b, struct ibv_qp *qp)
 		bench_die("post_recv");
 }
 
-static void post(struct bench *b, unsigned int i, enum ibv_wr_opcode op, bool signaled)
+static void post_on(struct bench *b, struct ibv_qp *qp, unsigned int i,
+		    enum ibv_wr_opcode op, bool signaled)
 {
 	struct ibv_sge sge = {(uintptr_t)b->buf, (uint32_t)b->c.size, b->mr->lkey};
 	struct ibv_send_wr wr = {
@@ -219,8 +235,13 @@ static void post(struct bench *b, unsigned int i, enum ibv_wr_opcode op, bool si
 	};
 	struct ibv_send_wr *bad;
 
-	if (ibv_post_send(b->qp[i], &wr, &bad))
+	if (ibv_post_send(qp, &wr, &bad))
 		bench_die("post_send");
+}
+
+static void post(struct bench *b, unsigned int i, enum ibv_wr_opcode op, bool signaled)
+{
+	post_on(b, b->qp[i], i, op, signaled);
 }
 
 static void check(const struct ibv_wc *wc)
@@ -313,7 +334,8 @@ static uint64_t stream(struct bench *b, unsigned int window, unsigned int batch,
 	unsigned int under_way = 0;
 
 	while (!stop || under_way) {
-		stop = bench_now() - start > SECONDS * 1e9;
+		stop = b->c.messages ? done + under_way >= b->c.messages
+				     : bench_now() - start > SECONDS * 1e9;
 		for (i = 0; i < b->c.qps && !stop; i++) {
 			while (posted[i] + batch <= window) {
 				unsigned int k;
@@ -387,7 +409,8 @@ static void wait_recv(struct bench *b, unsigned int *sent)
 		if (got)
 			break;
 	}
-	post_recv(b, b->qp[0]);
+	if (!b->c.self)
+		post_recv(b, b->qp[0]);
 }
 
 static void bench_send_latency(struct bench *b)
@@ -415,6 +438,69 @@ static void bench_send_latency(struct bench *b)
 		bench_result("lat", bench_median(half, N), "us");
 	bench_barrier(b->sock);
 	exit(0);
+}
+
+/* --- one thread that is both ends ------------------------------------------------- */
+
+/* A message there and one back: two messages */
+static void round_trip(struct bench *b)
+{
+	struct ibv_qp *from = b->qp[0], *to = b->far[0], *t;
+	unsigned int sent = 0;
+	int way;
+
+	for (way = 0; way < 2; way++) {
+		post_recv(b, to);
+		post_on(b, from, 0, IBV_WR_SEND, true);
+		sent++;
+		wait_recv(b, &sent);
+		t = from;
+		from = to;
+		to = t;
+	}
+}
+
+static void send_some(struct bench *b, bool rate, bool lat)
+{
+	double seconds;
+	uint64_t i;
+
+	for (i = 0; lat && i < b->c.messages; i += 2)
+		round_trip(b);
+	if (rate)
+		stream(b, DEPTH - 16, 16, &seconds);
+	else if (!lat)
+		stream(b, b->c.size >= 65536 ? 16 : 64, 1, &seconds);
+}
+
+static __attribute__((noinline)) void counted(struct bench *b, bool rate, bool lat)
+{
+	send_some(b, rate, lat);
+	__asm__ __volatile__("");
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void bench_self(struct bench *b, const char *mode)
+{
+	bool rate = !strcmp(mode, "rate"), lat = !strcmp(mode, "lat");
+	uint64_t before;
+
+	if ((!rate && !lat && strcmp(mode, "bw")) || !b->c.messages ||
+	    (!lat && opcode(&b->c) == IBV_WR_SEND))
+		bench_die("--self: --messages N bw write|read SIZE | lat send SIZE | "
+			  "rate SIZE");
+	send_some(b, rate, lat);
+	before = thread_cpu_ns();
+	counted(b, rate, lat);
+	bench_result("cpu", (double)(thread_cpu_ns() - before) / (double)b->c.messages,
+		     "ns");
 }
 
 static long rss_and_shm_kib(void)
@@ -462,9 +548,17 @@ static enum ibv_mtu mtu_of(int bytes)
 static void parse(int argc, char **argv, struct config *c)
 {
 	static const struct option longs[] = {
-	    {"qps", 1, 0, 'q'}, {"idle", 1, 0, 'i'},	 {"events", 0, 0, 'e'},
-	    {"odp", 0, 0, 'o'}, {"cold-odp", 0, 0, 'c'}, {"mtu", 1, 0, 'm'},
-	    {"gid", 1, 0, 'g'}, {"device", 1, 0, 'd'},	 {0},
+	    {"qps", 1, 0, 'q'},
+	    {"idle", 1, 0, 'i'},
+	    {"events", 0, 0, 'e'},
+	    {"odp", 0, 0, 'o'},
+	    {"cold-odp", 0, 0, 'c'},
+	    {"mtu", 1, 0, 'm'},
+	    {"gid", 1, 0, 'g'},
+	    {"device", 1, 0, 'd'},
+	    {"self", 0, 0, 's'},
+	    {"messages", 1, 0, 'n'},
+	    {0},
 	};
 	int o;
 
@@ -495,6 +589,12 @@ static void parse(int argc, char **argv, struct config *c)
 		case 'd':
 			c->device = optarg;
 			break;
+		case 's':
+			c->self = true;
+			break;
+		case 'n':
+			c->messages = strtoull(optarg, NULL, 10);
+			break;
 		default:
 			bench_die("unknown option");
 		}
@@ -524,7 +624,9 @@ int main(int argc, char **argv)
 	if (!b.c.size || b.c.size > 1u << 30)
 		bench_die("bad size");
 	setup(&b);
-	if (!strcmp(mode, "bw"))
+	if (b.c.self)
+		bench_self(&b, mode);
+	else if (!strcmp(mode, "bw"))
 		bench_bandwidth(&b);
 	else if (!strcmp(mode, "lat"))
 		bench_send_latency(&b);

@@ -341,6 +341,52 @@ START_TEST(calls_that_succeed_leave_errno)
 }
 END_TEST
 
+/* Messages and polls, long enough for the thread to be seen to poll all the time */
+static void poll_hotly(struct lab *l, struct ibv_mr *mr, void *p)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	do {
+		ck_assert_int_eq(lab_write(l, mr, p, mr, p, 1), IBV_WC_SUCCESS);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - from.tv_sec) * 1000000000l + now.tv_nsec - from.tv_nsec <
+		 20000000);
+}
+
+#define POSTS 10 /* fewer than one turn of the HCA takes */
+
+/* They may wait for a poller's next turn, but for nothing that takes away what they need. */
+START_TEST(posts_of_a_thread_that_polled_are_sent_before_their_queue_pair_ends)
+{
+	volatile uint8_t *to = (uint8_t *)lab_map(1);
+	time_t end = time(NULL) + LAB_WAIT;
+	struct ibv_mr *mr;
+	struct lab l;
+
+	lab_begin(&l);
+	mr = lab_reg(&l, (void *)to, LAB_PAGE, LAB_ACCESS);
+	poll_hotly(&l, mr, (void *)to);
+	for (uint8_t i = 1; i <= POSTS; i++)
+		post(&l, (struct request){.op = IBV_WR_RDMA_WRITE,
+					  .mr = mr,
+					  .p = &i,
+					  .len = 1,
+					  .flags = IBV_SEND_INLINE,
+					  .rmr = mr,
+					  .rp = (void *)(to + i)});
+	ck_assert_int_eq(ibv_modify_qp(l.left,
+				       &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR},
+				       IBV_QP_STATE),
+			 0);
+	while (to[POSTS] != POSTS)
+		ck_assert_msg(time(NULL) < end, "the last one never came");
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	munmap((void *)to, LAB_PAGE);
+	lab_close(&l);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("messages");
@@ -353,6 +399,8 @@ int main(void)
 	tcase_add_loop_test(tc, a_message_may_be_of_nothing, 0, 15);
 	tcase_add_test(tc, inline_data_may_be_as_long_as_was_asked_for);
 	tcase_add_test(tc, a_fenced_request_waits_for_reads);
+	tcase_add_test(
+	    tc, posts_of_a_thread_that_polled_are_sent_before_their_queue_pair_ends);
 	suite_add_tcase(s, tc);
 	return lab_main(s);
 }

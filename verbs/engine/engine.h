@@ -63,15 +63,17 @@ struct engine_device *engine_device(struct engine *e, unsigned int index);
  * The three steps of whoever uses the core: engine_enter() takes the lock and sets the
  * core's time; engine_progress(), after something was given to the core, lets it run and
  * sends what it has; engine_leave() gives the lock back and sets the helper's timer. Who
- * only reads needs no progress.
+ * only reads needs no progress. Who rings a doorbell enters by engine_enter_to_post(): others send
+ * first what was held back.
  */
 void engine_enter(struct engine *e);
+void engine_enter_to_post(struct engine *e);
 void engine_leave(struct engine *e);
 
 /*
  * enum engine_work - what was given to the core
- * @ENGINE_CHANGED:	anything. What was held back for a poller's turn is sent, too: also
- *			to be called before something is taken away that it depends on
+ * @ENGINE_CHANGED:	anything. What has become to be sent since entering is sent before the call
+ *			returns: also to be called before something is taken away that it depends on
  * @ENGINE_POSTED:	a doorbell was rung; what it sends may wait for a poller's next turn
  * @ENGINE_ARMED:	nothing to send; timers are looked at unless a poller does soon
  */

@@ -17,6 +17,7 @@
 /* Rounds of the core that one call pays for; beyond them the helper goes on */
 #define RUN_ROUNDS   32
 #define TIMER_BUDGET 16384 /* packets read before timers fire */
+#define HOLD_POSTS   16	   /* doorbells that one turn serves at most */
 
 uint64_t engine_now(void)
 {
@@ -88,7 +89,7 @@ static void resume_faulted(struct engine *e)
 		emu_fault_resolved(w);
 }
 
-static uint64_t run(struct engine *e, bool hold)
+uint64_t engine_run(struct engine *e)
 {
 	uint64_t cm_deadline = EMU_NO_DEADLINE;
 	uint64_t deadline;
@@ -96,24 +97,19 @@ static uint64_t run(struct engine *e, bool hold)
 	bool full = false;
 	int i;
 
+	e->held = 0;
 	receive_before_timers(e);
 	resume_faulted(e);
 	if (e->cm)
 		cm_deadline = e->cm->run(e->cm_arg, e->now);
 	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {
 		more = run_devices(e);
-		if (more || !hold)
-			full = net_tx_flush(e->port) != 0;
+		full = net_tx_flush(e->port) != 0;
 	}
 	if (more || full)
 		return 0;
 	deadline = next_deadline(e);
 	return deadline < cm_deadline ? deadline : cm_deadline;
-}
-
-uint64_t engine_run(struct engine *e)
-{
-	return run(e, false);
 }
 
 int engine_receive(struct engine *e, int budget, uint64_t *deadline)
@@ -141,29 +137,60 @@ void engine_unlock_bare(struct engine *e)
 	lock_release(&e->lock);
 }
 
+/*
+ * A program that posts one request after the other and polls in between would pay for a turn of
+ * the core, and by sockets a system call, with each if all were sent at once. So, while a thread
+ * polls hotly, what is posted after the first request since its last turn stays in the ring until
+ * its next turn, or until there is enough of it to be worth a turn. Then one turn sends all.
+ */
+static bool may_hold(const struct engine *e)
+{
+	return e->sent && e->held + 1 < HOLD_POSTS &&
+	       atomic_load_explicit(&e->yielding, memory_order_relaxed);
+}
+
+/* Whatever the caller is about to do, what was held back comes before it. */
 void engine_enter(struct engine *e)
 {
 	engine_lock_bare(e);
 	engine_set_time(e);
+	e->deadline = e->held ? engine_run(e) : EMU_NO_DEADLINE;
+}
+
+/* Reading the clock costs more than a post that is held; in a trace each one has its time. */
+void engine_enter_to_post(struct engine *e)
+{
+	engine_lock_bare(e);
+	if (!may_hold(e) || recorder_wants(e->rec, TRACE_KIND_post_send))
+		engine_set_time(e);
 	e->deadline = EMU_NO_DEADLINE;
 }
 
-/*
- * A program that posts one request after the other and polls in between gets a system
- * call for each if all are sent at once. So, while a thread polls hotly, what is posted
- * after the first request since its last turn waits for its next turn, or until the
- * port's batch is full.
- */
+static void posted(struct engine *e)
+{
+	if (may_hold(e))
+		e->held++;
+	else
+		e->deadline = engine_run(e);
+	e->last_drive = e->now;
+	e->sent = true;
+}
+
 void engine_progress(struct engine *e, enum engine_work work)
 {
-	bool yielding = atomic_load_explicit(&e->yielding, memory_order_relaxed);
-	bool posted = work == ENGINE_POSTED;
-
-	if (work != ENGINE_ARMED || !yielding)
-		e->deadline = run(e, posted && e->sent && yielding);
-	if (posted)
-		e->last_drive = e->now;
-	e->sent |= posted;
+	switch (work) {
+	case ENGINE_POSTED:
+		posted(e);
+		break;
+	case ENGINE_ARMED:
+		if (atomic_load_explicit(&e->yielding, memory_order_relaxed))
+			break;
+		e->deadline = engine_run(e);
+		break;
+	case ENGINE_CHANGED:
+		e->deadline = engine_run(e);
+		break;
+	}
 }
 
 void engine_leave(struct engine *e)

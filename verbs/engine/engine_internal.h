@@ -33,6 +33,7 @@
  * @deadline:	when the core must run again, as the holder of the lock knows (ns)
  * @last_drive:	when a thread of the application last took a turn or posted (ns)
  * @sent:	a doorbell was served since the last turn of a poller
+ * @held:	doorbells since then that wait for the next turn
  * @last_wait:	when engine_wait() last returned (ns)
  * @yielding:	the helper has left the sockets to the threads of the application
  * @parked:	the helper sleeps without a limit, because a waiter has slept for long
@@ -60,6 +61,7 @@ struct engine {
 	uint64_t deadline;
 	uint64_t last_drive;
 	bool sent;
+	unsigned int held;
 	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
 	_Atomic bool parked;

@@ -50,7 +50,10 @@ static int command(struct ibv_context *context, uint32_t number, const void *req
 
 	if (!ctx)
 		return -EOPNOTSUPP;
-	engine_enter(ctx->engine);
+	if (number == IB_USER_VERBS_CMD_POST_SEND)
+		engine_enter_to_post(ctx->engine);
+	else
+		engine_enter(ctx->engine);
 	ret = uverbs_invoke(&c, number);
 	uverbs_leave(ctx, c.work);
 	vfile_put(&ctx->vf);

@@ -273,7 +273,10 @@ ssize_t uverbs_write(struct vfile *vf, int fd, const void *buf, size_t len)
 		ret = uverbs_point_command(c.ctx, hdr.command);
 	if (ret)
 		return ret;
-	engine_enter(c.ctx->engine);
+	if (hdr.command == IB_USER_VERBS_CMD_POST_SEND)
+		engine_enter_to_post(c.ctx->engine);
+	else
+		engine_enter(c.ctx->engine);
 	ret = run(&c, cmd);
 	uverbs_leave(c.ctx, c.work);
 	return ret ? ret : (ssize_t)len;
