@@ -152,8 +152,10 @@ static bool relied_on(enum emu_cm_state s)
 void cm_set_state(struct emu_cm_conn *c, enum emu_cm_state state)
 {
 	bool tell = relied_on(c->state) || relied_on(state);
+	enum emu_cm_state from = c->state;
 
 	c->state = state;
+	cm_show_state(c, from);
 	if (tell && c->cm->ops->changed)
 		c->cm->ops->changed(c->cm->arg, c);
 }
@@ -169,16 +171,17 @@ void cm_count(const struct emu_cm_port *port, enum emu_cm_counter which,
 
 /* A full transmit path loses the message; repetition is the protocol's business. */
 static void send_mad(const struct emu_cm_port *port, const struct net_path *path,
-		     const uint8_t mad[CM_MAD_LEN])
+		     const uint8_t mad[CM_MAD_LEN], bool again)
 {
 	cm_count(port, EMU_CM_TX_MSGS, cm_mad_attr(mad));
-	emu_hca_gsi_tx(port->hca, path, ROCE_QPN_GSI, mad, CM_MAD_LEN);
+	emu_hca_gsi_tx(port->hca, path, ROCE_QPN_GSI, mad, CM_MAD_LEN, again);
 }
 
 void cm_send_again(struct emu_cm_conn *c)
 {
 	cm_count(&c->port, EMU_CM_TX_RETRIES, cm_mad_attr(c->mad));
-	send_mad(&c->port, &c->path, c->mad);
+	send_mad(&c->port, &c->path, c->mad, true);
+	cm_show_sent(c, cm_mad_attr(c->mad), true);
 }
 
 static void send_msg(struct emu_cm_conn *c, struct cm_msg *m)
@@ -187,7 +190,8 @@ static void send_msg(struct emu_cm_conn *c, struct cm_msg *m)
 	m->remote_id = c->remote_id;
 	m->tid = c->tid;
 	cm_mad_build(c->mad, m);
-	send_mad(&c->port, &c->path, c->mad);
+	send_mad(&c->port, &c->path, c->mad, false);
+	cm_show_sent(c, m->attr, false);
 }
 
 void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m)
@@ -198,7 +202,8 @@ void cm_send_once(struct emu_cm_conn *c, struct cm_msg *m)
 	m->remote_id = c->remote_id;
 	m->tid = c->tid;
 	cm_mad_build(mad, m);
-	send_mad(&c->port, &c->path, mad);
+	send_mad(&c->port, &c->path, mad, false);
+	cm_show_sent(c, m->attr, false);
 }
 
 void cm_send_stateless(const struct emu_cm_port *port, const struct net_path *path,
@@ -214,7 +219,7 @@ void cm_send_stateless(const struct emu_cm_port *port, const struct net_path *pa
 	if (to->attr == CM_SIDR_REQ)
 		m->local_id = to->local_id; /* the request ID */
 	cm_mad_build(mad, m);
-	send_mad(port, &back, mad);
+	send_mad(port, &back, mad, false);
 }
 
 /* Begin to repeat c->mad until there is an answer. */
@@ -225,6 +230,7 @@ static void expect_answer(struct emu_cm_conn *c, enum emu_cm_state state,
 	c->rto = FIRST_RTO < c->base ? FIRST_RTO : c->base;
 	c->give_up = c->cm->now + c->base * timeouts;
 	cm_conn_arm(c, c->cm->now + c->rto);
+	cm_show(c);
 }
 
 void cm_emit(struct emu_cm_conn *c, enum emu_cm_event_type type, const struct cm_msg *m)
@@ -314,6 +320,7 @@ void cm_send_drep(struct emu_cm_conn *c)
 static void conn_from_req(struct emu_cm_conn *c, const struct emu_cm_req *r)
 {
 	c->owned = true;
+	c->seen = r->seen;
 	c->qp_type = r->qp_type;
 	c->service_id = r->service_id;
 	c->local_qpn = r->qpn;
@@ -582,7 +589,8 @@ int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32
 	m.sidr_rep.qpn = qpn;
 	m.sidr_rep.qkey = qkey;
 	cm_mad_build(c->mad, &m);
-	cm_send_again(c);
+	send_mad(&c->port, &c->path, c->mad, false);
+	cm_show_sent(c, m.attr, false);
 	enter_answered(c);
 	return 0;
 }
@@ -656,6 +664,7 @@ void emu_cm_release(struct emu_cm_conn *c)
 
 	c->owned = false;
 	c->cookie = NULL;
+	c->seen = NULL;
 	switch (c->state) {
 	case EMU_CM_IDLE:
 	case EMU_CM_SIDR_REQ_SENT:

@@ -21,6 +21,7 @@
 struct emu_cm;
 struct emu_cm_conn;
 struct emu_hca;
+struct trace_object;
 
 #define EMU_CM_NO_DEADLINE UINT64_MAX
 
@@ -155,6 +156,7 @@ uint64_t emu_cm_run(struct emu_cm *cm);
  * @mtu:	path MTU
  * @lifetime:	packet life time, 4.096 us * 2^n
  * @priv:	@priv_len bytes of private data, at most CM_PRIV_REQ
+ * @seen:	see emu_cm_show()
  */
 struct emu_cm_req {
 	uint64_t service_id;
@@ -173,6 +175,7 @@ struct emu_cm_req {
 	uint8_t lifetime;
 	const void *priv;
 	uint32_t priv_len;
+	struct trace_object *seen;
 };
 
 /* 0 with *@out, -EINVAL, -ENOMEM */
@@ -219,6 +222,11 @@ int emu_cm_sidr_answer(struct emu_cm_conn *c, enum cm_sidr_status status, uint32
  */
 void emu_cm_release(struct emu_cm_conn *c);
 
+/*
+ * emu_cm_show - what others see of @c is in @o, a CM ID of the recorder of its device, until it is
+ * released. NULL: nothing
+ */
+void emu_cm_show(struct emu_cm_conn *c, struct trace_object *o);
 void emu_cm_set_cookie(struct emu_cm_conn *c, void *cookie);
 /* What the REQ of a passive connection asked for */
 enum ibv_qp_type emu_cm_qp_type(const struct emu_cm_conn *c);

@@ -32,6 +32,7 @@ struct cm_index {
  * @heap:	connections with a deadline, the next one first
  * @next_id:	counts communication IDs
  * @tid_hi:	upper half of transaction IDs
+ * @cause:	enum trace_cm_cause of what happens now
  */
 struct emu_cm {
 	const struct emu_cm_ops *ops;
@@ -40,6 +41,7 @@ struct emu_cm {
 	uint32_t slot;
 	uint32_t next_id;
 	uint32_t tid_hi;
+	uint8_t cause;
 	struct cm_index by_id;
 	struct cm_index by_peer;
 	struct cm_index by_qp;
@@ -65,6 +67,7 @@ struct emu_cm {
  * @resends:	repetitions of a refusal that are left
  * @heap_pos:	1 + position in the heap; 0: no deadline
  * @tag:	the owner's
+ * @seen:	what others see of it, or NULL
  * @mad:	the last message, for repetition
  */
 struct emu_cm_conn {
@@ -94,6 +97,7 @@ struct emu_cm_conn {
 	uint64_t deadline;
 	uint32_t heap_pos;
 	uint32_t tag;
+	struct trace_object *seen;
 	struct cm_link id_link, peer_link, qp_link;
 	uint8_t mad[CM_MAD_LEN];
 };

@@ -4,6 +4,7 @@
  * The theory is in cm.c. Must not know: which message comes next.
  */
 #include "emu/cm_internal.h"
+#include "trace/kinds.h"
 
 static void no_answer(struct emu_cm_conn *c)
 {
@@ -119,7 +120,9 @@ uint64_t emu_cm_run(struct emu_cm *cm)
 	while ((c = cm_conn_first(cm))) {
 		if (c->deadline > cm->now)
 			return c->deadline;
+		cm->cause = TRACE_CM_CAUSE_TIME;
 		due(c);
+		cm->cause = TRACE_CM_CAUSE_CALL;
 	}
 	return EMU_CM_NO_DEADLINE;
 }

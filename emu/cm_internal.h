@@ -38,4 +38,13 @@ void cm_enter_timewait(struct emu_cm_conn *c);
 void cm_send_dreq(struct emu_cm_conn *c, uint64_t timeouts);
 void cm_send_drep(struct emu_cm_conn *c);
 
+/*
+ * cm_show.c: what others see of a connection, and records of it. Its state was @from; @attr was sent,
+ * the same as before if @again; a message came
+ */
+void cm_show(struct emu_cm_conn *c);
+void cm_show_state(struct emu_cm_conn *c, enum emu_cm_state from);
+void cm_show_sent(struct emu_cm_conn *c, unsigned int attr, bool again);
+void cm_show_came(struct emu_cm_conn *c, const struct cm_msg *m);
+
 #endif

@@ -279,6 +279,9 @@ bool cm_mad_peek(const uint8_t *mad, struct cm_mad_head *h)
 	h->local_id = get_be32(mad + HDR_LEN);
 	h->remote_id = get_be32(mad + HDR_LEN + 4);
 	h->reason = h->attr == CM_REJ ? get_be16(mad + HDR_LEN + 10) : 0;
+	h->port = h->attr == CM_REQ || h->attr == CM_SIDR_REQ
+		      ? (uint16_t)get_be64(mad + HDR_LEN + 8)
+		      : 0;
 	return true;
 }
 

@@ -191,9 +191,10 @@ uint32_t cm_priv_len(unsigned int attr);
 /*
  * struct cm_mad_head - what any message of the CM's class has, whether it makes sense or not
  * @reason:	of a REJ, else 0
+ * @port:	that a REQ or SIDR_REQ asks for, else 0
  */
 struct cm_mad_head {
-	uint16_t attr, reason;
+	uint16_t attr, reason, port;
 	uint32_t local_id, remote_id;
 };
 /* Of a MAD of CM_MAD_LEN bytes; false: it is of another class */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "emu/cm_internal.h"
+#include "trace/kinds.h"
 
 /* --- REQ -------------------------------------------------------------------------- */
 
@@ -130,6 +131,7 @@ static void rx_req(struct emu_cm *cm, const struct emu_cm_port *port,
 	int ret;
 
 	if (c) {
+		cm_show_came(c, m);
 		rx_dup_req(c);
 		return;
 	}
@@ -183,6 +185,7 @@ static void rx_mra(struct emu_cm_conn *c, const struct cm_msg *m)
 	c->rto = c->base;
 	c->give_up = c->cm->now + wait + c->base * (c->max_retries + 1u);
 	cm_conn_arm(c, c->cm->now + wait);
+	cm_show(c);
 }
 
 static void rx_dup_rep(struct emu_cm_conn *c, const struct cm_msg *m)
@@ -372,6 +375,7 @@ static void rx_sidr_rep(struct emu_cm *cm, const struct cm_msg *m)
 
 	if (!c || c->state != EMU_CM_SIDR_REQ_SENT)
 		return;
+	cm_show_came(c, m);
 	cm_emit(c, EMU_CM_EV_SIDR_REP, m);
 	cm_become_idle(c);
 }
@@ -424,6 +428,7 @@ static void rx_conn(struct emu_cm *cm, const struct emu_cm_port *port,
 		rx_unknown(cm, port, path, m);
 		return;
 	}
+	cm_show_came(c, m);
 	switch (m->attr) {
 	case CM_MRA:
 		rx_mra(c, m);
@@ -460,6 +465,7 @@ void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
 	if (cm_mad_parse(mad, len, &m))
 		return;
 	cm_count(port, EMU_CM_RX_MSGS, m.attr);
+	cm->cause = TRACE_CM_CAUSE_MESSAGE;
 	switch (m.attr) {
 	case CM_REQ:
 		rx_req(cm, port, path, &m);
@@ -479,6 +485,7 @@ void emu_cm_rx(struct emu_cm *cm, const struct emu_cm_port *port,
 		rx_conn(cm, port, path, &m);
 		break;
 	}
+	cm->cause = TRACE_CM_CAUSE_CALL;
 }
 
 /* The peer sends nothing any more; play what it would have sent. */
@@ -489,9 +496,12 @@ void emu_cm_peer_gone(struct emu_cm_conn *c)
 			   .remote_id = c->local_id,
 			   .tid = c->tid,
 			   .rej = {.reason = CM_REJ_CONSUMER}};
+	struct emu_cm *cm = c->cm;
 
+	cm->cause = TRACE_CM_CAUSE_PEER_GONE;
 	if (c->state == EMU_CM_ESTABLISHED || c->state == EMU_CM_DREQ_SENT)
 		rx_dreq(c, &m);
 	else
 		rx_rej(c, &m);
+	cm->cause = TRACE_CM_CAUSE_CALL;
 }

@@ -84,7 +84,7 @@ bool emu_hca_timer_due(const struct emu_hca *hca)
 }
 
 void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
-		    bool sent)
+		    bool sent, bool again)
 {
 	struct cm_mad_head h;
 	struct trace_ip ip;
@@ -94,11 +94,11 @@ void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_
 	memcpy(ip.b, peer->b, sizeof(ip.b));
 	EMU_TRACE(hca, cm_message, .peer = ip, .local_id = h.local_id,
 		  .remote_id = h.remote_id, .message = h.attr, .reason = h.reason,
-		  .sent = sent);
+		  .sent = sent, .again = again, .port = h.port);
 }
 
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
-		   const uint8_t *mad, uint32_t len)
+		   const uint8_t *mad, uint32_t len, bool again)
 {
 	struct roce_hdr h = {
 	    .opcode = ROCE_UD | ROCE_SEND_ONLY,
@@ -121,7 +121,7 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 	roce_build(p, &h);
 	memcpy(p + hdr_len, mad, len);
 	memset(p + hdr_len + len, 0, ROCE_MAD_LEN - len);
-	emu_record_mad(hca, &path->dst, p + hdr_len, true);
+	emu_record_mad(hca, &path->dst, p + hdr_len, true, again);
 	hca->ops->tx_put(hca->arg);
 	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
 	hca->counter[EMU_CNT_SENT_PKTS]++;

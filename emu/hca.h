@@ -172,9 +172,12 @@ uint64_t emu_hca_deadline(const struct emu_hca *hca);
 bool emu_hca_timer_due(const struct emu_hca *hca);
 /* The HCA's QP of this number, or NULL (several HCAs share one net_port) */
 struct emu_qp *emu_hca_qp(const struct emu_hca *hca, uint32_t qpn);
-/* Send a MAD from QP1. 0, -EAGAIN (transmit path full), -EINVAL */
+/*
+ * Send a MAD from QP1; @again: for records, it has been sent before. 0, -EAGAIN (transmit path
+ * full), -EINVAL
+ */
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
-		   const uint8_t *mad, uint32_t len);
+		   const uint8_t *mad, uint32_t len, bool again);
 
 /* --- device and port -------------------------------------------------------------- */
 

@@ -131,9 +131,9 @@ struct emu_hca {
 	struct emu_transport *tr; /* the transport's: ready list, timers */
 };
 
-/* A MAD that QP1 gets from @peer, or sends there */
+/* A MAD that QP1 gets from @peer, or sends there, maybe @again */
 void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
-		    bool sent);
+		    bool sent, bool again);
 /* A number of the HCA's own generator, which depends on the seed only */
 uint64_t emu_rand(struct emu_hca *hca);
 enum {
@@ -328,6 +328,7 @@ struct emu_srq {
 	uint32_t num;
 	uint32_t max_wr, max_sge, limit;
 	uint32_t users;
+	struct trace_object *seen; /* what the recorder shows of it */
 };
 
 struct emu_xrcd {

@@ -38,6 +38,32 @@ static void take_refs(struct emu_srq *srq, int n)
 		srq->cq->users += n;
 }
 
+/* What others see of it */
+static void show(struct emu_srq *srq)
+{
+	struct trace_srq *s = &srq->seen->srq;
+
+	s->size = srq->max_wr;
+	s->limit = srq->limit;
+	s->left = ring_count_from(&srq->ring, srq->ring.local);
+}
+
+static int show_new(struct emu_srq *srq)
+{
+	struct trace_object *o = recorder_object(srq->hca->cfg.recorder);
+
+	if (!o)
+		return -ENOMEM;
+	o->id = srq->num;
+	o->device = srq->hca->cfg.device;
+	o->created = srq->hca->now;
+	o->srq.pd = srq->pd->num;
+	srq->seen = o;
+	show(srq);
+	recorder_object_ready(o, TRACE_OBJ_SRQ);
+	return 0;
+}
+
 int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
 		   struct ibv_srq_attr *attr, struct emu_xrcd *xrcd, struct emu_cq *cq,
 		   struct emu_srq **out)
@@ -72,12 +98,17 @@ int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
 	if (ret)
 		goto err_ring;
 	srq->max_wr = srq->ring.slots - 1;
+	ret = show_new(srq);
+	if (ret)
+		goto err_table;
 	attr->max_wr = srq->max_wr;
 	take_refs(srq, 1);
 	emu_made(hca, TRACE_OBJ_SRQ, srq->num, pd->num, srq->max_wr, 0);
 	*out = srq;
 	return 0;
 
+err_table:
+	emu_table_del(&hca->srqs, srq->num, 0);
 err_ring:
 	emu_ring_destroy(hca, &srq->ring);
 err_free:
@@ -129,6 +160,7 @@ int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mas
 	}
 	if (mask & IBV_SRQ_LIMIT)
 		srq->limit = attr->srq_limit;
+	show(srq);
 	return 0;
 }
 
@@ -144,6 +176,7 @@ int emu_srq_destroy(struct emu_srq *srq)
 	if (srq->users)
 		return -EBUSY;
 	take_refs(srq, -1);
+	recorder_object_free(srq->hca->cfg.recorder, srq->seen);
 	emu_table_del(&srq->hca->srqs, srq->num, 0);
 	emu_ring_destroy(srq->hca, &srq->ring);
 	free(srq);

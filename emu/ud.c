@@ -178,7 +178,7 @@ void ud_gsi_rx(struct emu_hca *hca, const struct net_rx *pkt, const struct roce_
 		tr_dropped(hca, NULL, pkt, h, TRACE_DROP_MALFORMED);
 		return;
 	}
-	emu_record_mad(hca, &pkt->path->src, payload, false);
+	emu_record_mad(hca, &pkt->path->src, payload, false, false);
 	if (hca->ops->gsi_rx)
 		hca->ops->gsi_rx(hca->arg, pkt->path, payload, len);
 }

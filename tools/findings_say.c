@@ -12,6 +12,7 @@
 
 #include "tools/findings_internal.h"
 #include "tools/segments.h"
+#include "tools/waits.h"
 #include "trace/render.h"
 
 #define SLOW_NS	    1000000 /* what takes less is not worth a sentence */
@@ -514,6 +515,34 @@ static void say_end(struct findings *f, int i, const struct trace_info *info)
 		    name);
 }
 
+/* struct awaited - where sentences about the connections of trace @i go */
+struct awaited {
+	struct findings *f;
+	int i;
+};
+
+static void say_awaited(void *arg, const struct wait *w)
+{
+	const struct awaited *a = arg;
+	uint64_t since = timeline_time(a->f->tl, a->i, w->since);
+	uint64_t ns = findings_span(since, a->f->last);
+	struct finding *x;
+	char name[96];
+
+	x = say(a->f, ns > SLOW_NS ? FINDING_SLOW : FINDING_NOTE, a->i, since, "%s: %s.",
+		who(a->f, a->i, name), w->text);
+	x->kind = TRACE_KIND_cm_state;
+	x->cost = ns;
+}
+
+/* What connections waited for at the end of the trace */
+static void say_cm_id(struct findings *f, int i, const struct trace_object *o)
+{
+	struct awaited a = {f, i};
+
+	waits_of_cm(o, f->last - timeline_time(f->tl, i, 0), say_awaited, &a);
+}
+
 static void say_process(struct findings *f, int i)
 {
 	const struct trace_info *info = trace_info(f->t[i]);
@@ -540,6 +569,8 @@ static void say_process(struct findings *f, int i)
 	for (size_t k = 0; (o = trace_object(f->t[i], k)); k++)
 		if (o->kind == TRACE_OBJ_CQ)
 			say_queue(f, i, o);
+		else if (o->kind == TRACE_OBJ_CM_ID)
+			say_cm_id(f, i, o);
 		else if (o->kind == TRACE_OBJ_NOTE)
 			say_note(f, i, o);
 }
@@ -658,6 +689,8 @@ static const char *alike(uint16_t kind)
 		return "more QPs failed";
 	case TRACE_KIND_fault:
 		return "more memory regions had page faults";
+	case TRACE_KIND_cm_state:
+		return "more CM IDs wait";
 	default:
 		return "more of this kind";
 	}

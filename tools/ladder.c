@@ -141,6 +141,26 @@ static void packet_text(const struct trace_record *r, bool sent, char *buf, size
 		     : "");
 }
 
+/* A message of connection management between the IDs of both ends */
+static void message_text(const struct trace_record *r, char *buf, size_t size)
+{
+	const struct trace_rec_cm_message *m = &r->u.cm_message;
+	const char *what = trace_name(TRACE_CM_MSG, m->message);
+	const char *reason = m->reason ? trace_name(TRACE_CM_REASON, m->reason) : NULL;
+	const char *arrow = m->sent ? "-->" : "<--";
+	char ip[64], port[16] = "", why[64] = "";
+
+	if (m->port)
+		snprintf(port, sizeof(port), " port %u", m->port);
+	if (m->reason)
+		snprintf(why, sizeof(why), "  %u: %s", m->reason, reason ? reason : "?");
+	/* IDs are told by the sender */
+	snprintf(buf, size, "CM 0x%08x %s %s%s %s 0x%08x at %s%s%s",
+		 m->sent ? m->local_id : m->remote_id, arrow, what ? what : "?", port,
+		 arrow, m->sent ? m->remote_id : m->local_id, trace_ip_text(&m->peer, ip),
+		 m->again ? "  again" : "", why);
+}
+
 /* "called from f (a.c:12) < main (a.c:40)" */
 static void stack_text(const struct trace_reader *t, uint32_t id, char *buf, size_t size)
 {
@@ -166,6 +186,8 @@ static void print_line(FILE *out, const struct trace_reader *t, char letter,
 		stack_text(t, r->u.called_from.stack, text, sizeof(text));
 	else if (is_packet(r->kind, &sent))
 		packet_text(r, sent, text, sizeof(text));
+	else if (r->kind == TRACE_KIND_cm_message)
+		message_text(r, text, sizeof(text));
 	else
 		trace_text(r, text, sizeof(text));
 	fprintf(out, "%13.6f ms %c %c %s\n", (double)since / 1e6, mark[k->severity],

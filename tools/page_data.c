@@ -162,7 +162,7 @@ static void put_names(FILE *out)
 	bool first = true, any;
 
 	fputs(",\"names\":{", out);
-	for (int unit = 0; unit <= TRACE_NOTE; unit++) {
+	for (int unit = 0; unit < TRACE_N_UNITS; unit++) {
 		any = false;
 		for (unsigned int v = 0; v < 256; v++) {
 			const char *name = unit == TRACE_ATTR

@@ -220,6 +220,8 @@ void waits_of(const struct trace_reader *t, const struct trace_object *o, uint64
 		receive_waits(o, now, fn, arg);
 	} else if (o->kind == TRACE_OBJ_CQ) {
 		poll_waits(t, o, now, fn, arg);
+	} else if (o->kind == TRACE_OBJ_CM_ID) {
+		waits_of_cm(o, now, fn, arg);
 	}
 }
 

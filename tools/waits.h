@@ -14,8 +14,18 @@
  * WAIT_SEND: the requests of a QP
  * WAIT_PEER: the peer of a QP, because of what is missing here
  * WAIT_POLL: completions of a CQ
+ * WAIT_CM: a connection
+ * WAIT_CM_EVENT: events of a CM ID
+ * WAIT_CM_DESTROY: the end of a CM ID
  */
-enum wait_kind { WAIT_SEND, WAIT_PEER, WAIT_POLL };
+enum wait_kind {
+	WAIT_SEND,
+	WAIT_PEER,
+	WAIT_POLL,
+	WAIT_CM,
+	WAIT_CM_EVENT,
+	WAIT_CM_DESTROY,
+};
 
 /* struct wait - @object waits since @since (ns); @text begins with its name */
 struct wait {
@@ -32,5 +42,8 @@ void waits_each(const struct trace_reader *t, uint64_t now, wait_fn *fn, void *a
 /* Those of one object */
 void waits_of(const struct trace_reader *t, const struct trace_object *o, uint64_t now,
 	      wait_fn *fn, void *arg);
+/* waits_cm.c: those of a CM ID; and "127.0.0.1:7471" */
+void waits_of_cm(const struct trace_object *o, uint64_t now, wait_fn *fn, void *arg);
+const char *waits_address(const struct trace_ip *ip, uint16_t port, char buf[96]);
 
 #endif

@@ -122,8 +122,8 @@ static void print_state(const struct view *v, const struct trace_object *o)
 
 static void print_wait(void *arg, const struct wait *w)
 {
-	/* the QP has its name in the line above */
-	const char *text = w->object->kind == TRACE_OBJ_QP ? strstr(w->text, ": ") : NULL;
+	/* QP and CM ID have their names in the line above */
+	const char *text = w->object->kind == TRACE_OBJ_CQ ? NULL : strstr(w->text, ": ");
 
 	if (text)
 		printf("    %s\n", text + 2);
@@ -165,6 +165,67 @@ static void print_cq(const struct view *v, const struct trace_object *o)
 		printf("  CQ %u overran: more than %u completions, it takes no more\n",
 		       o->id, o->cq.size);
 	waits_of(v->t, o, v->now, print_wait, NULL);
+}
+
+/* --- a CM ID ---------------------------------------------------------------------- */
+
+/* Where it is, and its peer, as far as they are known */
+static void print_addresses(const struct trace_cm_id *cm)
+{
+	char text[96];
+
+	if (cm->local_port)
+		printf(" %s", waits_address(&cm->local, cm->local_port, text));
+	if (cm->remote_port)
+		printf(" to %s", waits_address(&cm->remote, cm->remote_port, text));
+}
+
+static void print_event(const struct view *v, const struct trace_cm_id *cm)
+{
+	bool rejected = !strcmp(word(TRACE_CM_EVENT, cm->event), "REJECTED");
+	char text[64];
+
+	if (!cm->event_at)
+		return;
+	printf("    last event: %s", word(TRACE_CM_EVENT, cm->event));
+	if (rejected)
+		printf(" (%s)", word(TRACE_CM_REASON, (uint32_t)cm->event_status));
+	else if (cm->event_status)
+		printf(", status %d", cm->event_status);
+	printf(", %s\n", ago(v, cm->event_at, text));
+}
+
+static void print_messages(const struct view *v, const struct trace_cm_id *cm)
+{
+	char text[64];
+
+	if (cm->sent)
+		printf("    last message sent: %s, %s\n", word(TRACE_CM_MSG, cm->message),
+		       ago(v, cm->last_sent, text));
+	if (cm->came)
+		printf("    last message received: %s, %s\n",
+		       word(TRACE_CM_MSG, cm->came_message), ago(v, cm->came, text));
+}
+
+static void print_cm_id(const struct view *v, const struct trace_object *o)
+{
+	const struct trace_cm_id *cm = &o->cm;
+	char text[64];
+
+	printf("  CM ID %u %s", o->id, word(TRACE_TYPE, cm->type));
+	print_addresses(cm);
+	printf(": %s since %s", cm->state, ago(v, cm->since, text));
+	if (!strcmp(cm->state, "LISTEN"))
+		printf(", room for %u requests", cm->backlog);
+	if (cm->protocol != TRACE_CM_STATE_IDLE)
+		printf(", %s since %s", word(TRACE_CM_STATE, cm->protocol),
+		       ago(v, cm->protocol_since, text));
+	if (cm->qpn)
+		printf(", QP 0x%06x", cm->qpn);
+	putchar('\n');
+	waits_of(v->t, o, v->now, print_wait, NULL);
+	print_event(v, cm);
+	print_messages(v, cm);
 }
 
 /* --- what is wrong ---------------------------------------------------------------- */
@@ -263,6 +324,8 @@ static void print_objects(const struct view *v)
 			print_qp(v, o);
 		else if (o->kind == TRACE_OBJ_CQ)
 			print_cq(v, o);
+		else if (o->kind == TRACE_OBJ_CM_ID)
+			print_cm_id(v, o);
 	}
 	print_notes(v);
 	print_trouble(v);
@@ -273,12 +336,14 @@ static uint64_t last_time(struct trace_reader *t)
 {
 	const struct trace_object *o;
 	struct trace_record r;
-	uint64_t last = 0;
+	uint64_t last = 0, when;
 
 	trace_rewind(t);
 	while (trace_next(t, &r))
 		last = r.time > last ? r.time : last;
 	for (size_t k = 0; (o = trace_object(t, k)); k++) {
+		when = o->kind == TRACE_OBJ_CM_ID ? o->cm.last_sent : 0;
+		last = when > last ? when : last;
 		if (o->kind != TRACE_OBJ_QP)
 			continue;
 		last = o->qp.out.time > last ? o->qp.out.time : last;

@@ -155,15 +155,36 @@ struct trace_device {
 
 /*
  * struct trace_cm_id - a connection identifier
- * @state:	text of the state it is in, since @since
- * @unacked:	events that the program has not acknowledged
+ * @given:	events that the program has read
+ * @local_id, @remote_id: of its messages
+ * @protocol:	enum trace_cm_state, since @protocol_since
+ * @type:	enum ibv_qp_type; @ps: RDMA_PS_
+ * @state:	text of the state it is in (TRACE_ID_STATES), since @since (ns)
+ * @passive:	a peer asked for it, by the listener @listener
+ * @message:	the last one sent, @sent times, the first time at @first_sent
+ * @give_up:	when hope for an answer ends (ns), 0: nothing is waited for
+ * @came_message, @came_reason: the last one that came, at @came
+ * @event, @event_status: the last event for the program, at @event_at
+ * @queued:	events that it has not read, the oldest is @queued_event and came at @queued_since
+ * @known_since: when the program has read that the peer asks, 0: not yet
+ * @backlog:	requests that a listener may still queue; @not_taken: that came beyond it
  */
 struct trace_cm_id {
 	struct trace_ip local, remote;
 	uint64_t since;
-	uint32_t qpn, local_id, remote_id, unacked;
-	uint16_t local_port, remote_port, unused[2];
+	uint32_t qpn, local_id, remote_id, given;
+	uint16_t local_port, remote_port;
+	uint8_t protocol, type;
+	uint16_t ps;
 	char state[16];
+	uint64_t protocol_since;
+	uint64_t first_sent, last_sent, give_up;
+	uint64_t came, event_at, queued_since, known_since;
+	uint32_t sent, queued, listener;
+	int32_t event_status;
+	uint32_t backlog, not_taken;
+	uint16_t message, came_message, came_reason;
+	uint8_t event, queued_event, passive, unused[7];
 };
 
 /*

@@ -97,6 +97,43 @@
 	X(SCRIPT, "scripted")                                                            \
 	X(ALL, "too many at once: everything")
 
+/* States of a connection's protocol: IBTA 12.9.5 (active side), 12.9.6 (passive), 12.11 (SIDR) */
+#define TRACE_CM_STATES(X)                                                               \
+	X(IDLE, "idle")                                                                  \
+	X(REQ_SENT, "REQ sent")                                                          \
+	X(REQ_RCVD, "REQ received")                                                      \
+	X(MRA_REQ_SENT, "REQ received, to be answered")                                  \
+	X(MRA_REQ_RCVD, "REQ sent, peer asks for time")                                  \
+	X(REP_SENT, "REP sent")                                                          \
+	X(REP_RCVD, "REP received")                                                      \
+	X(MRA_REP_SENT, "REP received, to be agreed to")                                 \
+	X(MRA_REP_RCVD, "REP sent, peer asks for time")                                  \
+	X(ESTABLISHED, "established")                                                    \
+	X(DREQ_SENT, "DREQ sent")                                                        \
+	X(DREQ_RCVD, "DREQ received")                                                    \
+	X(TIMEWAIT, "time wait")                                                         \
+	X(ANSWERED, "answered")                                                          \
+	X(SIDR_REQ_SENT, "SIDR_REQ sent")                                                \
+	X(SIDR_REQ_RCVD, "SIDR_REQ received")
+
+/* Why that state changed */
+#define TRACE_CM_CAUSES(X)                                                               \
+	X(CALL, "call of the program")                                                   \
+	X(MESSAGE, "message of the peer")                                                \
+	X(TIME, "time is up")                                                            \
+	X(PEER_GONE, "process of the peer is gone")
+
+/* States of a CM ID, by the names of the kernel */
+#define TRACE_ID_STATES(X)                                                               \
+	X(IDLE, "IDLE")                                                                  \
+	X(ADDR_BOUND, "ADDR_BOUND")                                                      \
+	X(ADDR_RESOLVED, "ADDR_RESOLVED")                                                \
+	X(ROUTE_RESOLVED, "ROUTE_RESOLVED")                                              \
+	X(CONNECT, "CONNECT")                                                            \
+	X(DISCONNECT, "DISCONNECT")                                                      \
+	X(LISTEN, "LISTEN")                                                              \
+	X(DESTROYED, "DESTROYED")
+
 /* Objects of the HCA */
 #define TRACE_OBJECTS(X)                                                                 \
 	X(FREE, "free")                                                                  \
@@ -176,6 +213,15 @@ enum trace_model { TRACE_MODELS(X) TRACE_N_MODELS };
 #define X(name, text) TRACE_INVAL_##name,
 enum trace_inval { TRACE_INVALS(X) TRACE_N_INVALS };
 #undef X
+#define X(name, text) TRACE_CM_STATE_##name,
+enum trace_cm_state { TRACE_CM_STATES(X) TRACE_N_CM_STATES };
+#undef X
+#define X(name, text) TRACE_CM_CAUSE_##name,
+enum trace_cm_cause { TRACE_CM_CAUSES(X) TRACE_N_CM_CAUSES };
+#undef X
+#define X(name, text) TRACE_ID_##name,
+enum trace_id_state { TRACE_ID_STATES(X) TRACE_N_ID_STATES };
+#undef X
 #define X(name, text) TRACE_OBJ_##name,
 enum trace_object_kind { TRACE_OBJECTS(X) TRACE_N_OBJECTS };
 #undef X
@@ -227,6 +273,11 @@ enum trace_unit {
 	TRACE_OBJECT,
 	TRACE_VERB,
 	TRACE_NOTE,
+	TRACE_CM_REASON, /* of a REJ (IBTA 12.6.7.2) */
+	TRACE_CM_STATE,
+	TRACE_CM_CAUSE,
+	TRACE_ID_STATE,
+	TRACE_N_UNITS,
 };
 
 /* How much a record matters */
@@ -438,8 +489,10 @@ typedef struct trace_ip {
 	F(S, uint32_t, remote_id, HEX)                                                   \
 	F(S, uint32_t, qpn, QPN)                                                         \
 	F(S, uint16_t, message, CM_MSG)                                                  \
-	F(S, uint16_t, reason, NUM)                                                      \
-	F(S, uint8_t, sent, BOOL)
+	F(S, uint16_t, reason, CM_REASON)                                                \
+	F(S, uint8_t, sent, BOOL)                                                        \
+	F(S, uint8_t, again, BOOL)                                                       \
+	F(S, uint16_t, port, NUM)
 
 #define TRACE_FIELDS_cm_event(F, S)                                                      \
 	F(S, uint32_t, id, NUM)                                                          \
@@ -449,7 +502,29 @@ typedef struct trace_ip {
 #define TRACE_FIELDS_cm_call(F, S)                                                       \
 	F(S, uint32_t, id, NUM)                                                          \
 	F(S, int32_t, result, ERRNO)                                                     \
-	F(S, uint8_t, call, CM_CALL)
+	F(S, uint8_t, call, CM_CALL)                                                     \
+	F(S, uint8_t, state, ID_STATE)                                                   \
+	F(S, uint16_t, private_length, BYTES)                                            \
+	F(S, uint32_t, qp, QPN)
+
+#define TRACE_FIELDS_cm_state(F, S)                                                      \
+	F(S, uint32_t, id, NUM)                                                          \
+	F(S, uint8_t, from, CM_STATE)                                                    \
+	F(S, uint8_t, to, CM_STATE)                                                      \
+	F(S, uint8_t, cause, CM_CAUSE)
+
+#define TRACE_FIELDS_cm_given(F, S)                                                      \
+	F(S, uint32_t, id, NUM)                                                          \
+	F(S, int32_t, status, NUM)                                                       \
+	F(S, uint64_t, waited, NS)                                                       \
+	F(S, uint8_t, event, CM_EVENT)
+
+#define TRACE_FIELDS_cm_address(F, S)                                                    \
+	F(S, trace_ip, local, IP)                                                        \
+	F(S, trace_ip, remote, IP)                                                       \
+	F(S, uint32_t, id, NUM)                                                          \
+	F(S, uint16_t, local_port, NUM)                                                  \
+	F(S, uint16_t, remote_port, NUM)
 
 #define TRACE_FIELDS_qp_path(F, S)                                                       \
 	F(S, trace_ip, local, IP)                                                        \
@@ -532,14 +607,20 @@ typedef struct trace_ip {
 	X(verb_failed, verb, WARNING, "{object} {id} {verb}: {result}")                  \
 	X(async_event, async_event, INFO, "event {event} of {object} {id}")              \
 	X(cm_message, cm_message, INFO,                                                  \
-	  "CM {message}{sent: to} {peer}, IDs {local_id} and {remote_id}")               \
+	  "CM {message}{sent: to} {peer}{again: again}, IDs {local_id} and {remote_id}"  \
+	  "{reason:: }{reason}")                                                         \
 	X(cm_event, cm_event, INFO, "CM ID {id}: {event}, status {status}")              \
 	X(cm_call, cm_call, INFO, "CM ID {id}: {call}: {result}")                        \
 	X(port, port, INFO, "port{up: up}, MTU {mtu}")                                   \
 	X(gid, gid, INFO, "GID {index} is {gid}")                                        \
 	X(note, note, ERROR, "{object} {id}: {cause}, see note {note}")                  \
 	X(called_from, called_from, DETAIL, "called from stack {stack}")                 \
-	X(qp_path, qp_path, INFO, "QP {qpn} is at {local}, its peer at {remote}")
+	X(qp_path, qp_path, INFO, "QP {qpn} is at {local}, its peer at {remote}")        \
+	X(cm_state, cm_state, INFO, "CM ID {id} {from} -> {to}: {cause}")                \
+	X(cm_given, cm_given, INFO, "CM ID {id}: {event} given to the program")          \
+	X(cm_address, cm_address, INFO,                                                  \
+	  "CM ID {id} is at {local} port {local_port}, its peer at {remote} port "       \
+	  "{remote_port}")
 
 #define X(name, fields, severity, text) TRACE_KIND_##name,
 enum trace_kind { TRACE_KINDS(X) TRACE_N_KINDS };

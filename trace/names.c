@@ -25,6 +25,9 @@ static const char *const invals[] = {TRACE_INVALS(X)};
 static const char *const objects[] = {TRACE_OBJECTS(X)};
 static const char *const verbs[] = {TRACE_VERBS(X)};
 static const char *const notes[] = {TRACE_NOTES(X)};
+static const char *const cm_states[] = {TRACE_CM_STATES(X)};
+static const char *const cm_causes[] = {TRACE_CM_CAUSES(X)};
+static const char *const id_states[] = {TRACE_ID_STATES(X)};
 #undef X
 #define X(id, name, responder, requester, what) name,
 static const char *const models[] = {TRACE_MODELS(X)};
@@ -136,6 +139,22 @@ static const char *const cm_calls[] = {
     "notify",	   "join_ip_mcast", "leave_mcast", "migrate",	 "query",
     "bind",	   "resolve_addr",  "join_mcast"};
 
+/* Why a connection was refused (IBTA 12.6.7.2), those that may be met with RoCE; 0: it was not */
+static const char *const cm_reasons[] = {
+    [0] = "",
+    [1] = "no QP",
+    [3] = "no resources",
+    [4] = "timeout",
+    [5] = "unsupported request",
+    [6] = "invalid communication ID",
+    [7] = "invalid communication instance",
+    [8] = "invalid service ID: nobody listens",
+    [9] = "invalid transport type",
+    [10] = "stale connection",
+    [28] = "refused by the program",
+    [35] = "refused by the program: option",
+};
+
 static const char *const advices[] = {"read", "write", "no fault"};
 
 /* enum ibv_qp_attr_mask, bit by bit */
@@ -172,7 +191,9 @@ static const struct words words[] = {
     [TRACE_TIMER] = WORDS(timers),	 [TRACE_WAIT] = WORDS(waits),
     [TRACE_MODEL] = WORDS(models),	 [TRACE_INVAL] = WORDS(invals),
     [TRACE_OBJECT] = WORDS(objects),	 [TRACE_VERB] = WORDS(verbs),
-    [TRACE_NOTE] = WORDS(notes),
+    [TRACE_NOTE] = WORDS(notes),	 [TRACE_CM_REASON] = WORDS(cm_reasons),
+    [TRACE_CM_STATE] = WORDS(cm_states), [TRACE_CM_CAUSE] = WORDS(cm_causes),
+    [TRACE_ID_STATE] = WORDS(id_states),
 };
 
 const char *trace_name(enum trace_unit unit, uint64_t value)

@@ -157,6 +157,11 @@ static int number_text(enum trace_unit unit, uint64_t v, char *buf, size_t size)
 	case TRACE_OBJECT:
 	case TRACE_VERB:
 	case TRACE_NOTE:
+	case TRACE_CM_REASON:
+	case TRACE_CM_STATE:
+	case TRACE_CM_CAUSE:
+	case TRACE_ID_STATE:
+	case TRACE_N_UNITS:
 		break; /* the others have no name for it */
 	}
 	return snprintf(buf, size, "%" PRIu64, v);
@@ -303,6 +308,11 @@ static void json_field(FILE *out, const struct trace_record *r,
 	case TRACE_OBJECT:
 	case TRACE_VERB:
 	case TRACE_NOTE:
+	case TRACE_CM_REASON:
+	case TRACE_CM_STATE:
+	case TRACE_CM_CAUSE:
+	case TRACE_ID_STATE:
+	case TRACE_N_UNITS:
 		trace_field_text(r, f, text, sizeof(text));
 		trace_json_string(out, text);
 	}
@@ -460,9 +470,27 @@ static void json_cm_id(FILE *out, const struct trace_cm_id *cm)
 	json_number(out, "remote_port", cm->remote_port);
 	json_number(out, "qpn", cm->qpn);
 	json_number(out, "since", cm->since);
-	json_number(out, "unacknowledged_events", cm->unacked);
 	fputs(",\"state\":", out);
 	trace_json_string(out, cm->state);
+	json_word(out, "protocol", TRACE_CM_STATE, cm->protocol);
+	json_number(out, "protocol_since", cm->protocol_since);
+	json_word(out, "type", TRACE_TYPE, cm->type);
+	fprintf(out, ",\"passive\":%s", cm->passive ? "true" : "false");
+	json_number(out, "local_id", cm->local_id);
+	json_number(out, "remote_id", cm->remote_id);
+	if (cm->sent)
+		json_word(out, "message", TRACE_CM_MSG, cm->message);
+	json_number(out, "sent", cm->sent);
+	json_number(out, "first_sent", cm->first_sent);
+	json_number(out, "last_sent", cm->last_sent);
+	json_number(out, "give_up", cm->give_up);
+	if (cm->event_at)
+		json_word(out, "event", TRACE_CM_EVENT, cm->event);
+	json_number(out, "events_given", cm->given);
+	json_number(out, "events_queued", cm->queued);
+	json_number(out, "queued_since", cm->queued_since);
+	json_number(out, "backlog", cm->backlog);
+	json_number(out, "not_taken", cm->not_taken);
 }
 
 static void json_note(FILE *out, const struct trace_note *n)

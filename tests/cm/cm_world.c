@@ -32,7 +32,7 @@ static void fly(struct world *w, int to, const struct net_path *path, const uint
 
 /* In place of the HCA's: the HCA of a peer is the peer itself. */
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
-		   const uint8_t *mad, uint32_t len)
+		   const uint8_t *mad, uint32_t len, bool again)
 {
 	struct peer *p = (struct peer *)hca;
 	struct world *w = p->w;

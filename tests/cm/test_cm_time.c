@@ -42,7 +42,7 @@ static const struct net_path path = {
 
 /* In place of the HCA's, so that no HCA is linked */
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *p, uint32_t dqpn,
-		   const uint8_t *mad, uint32_t len)
+		   const uint8_t *mad, uint32_t len, bool again)
 {
 	ck_assert_uint_lt(sent, 64);
 	ck_assert_int_eq(cm_mad_parse(mad, len, &wire[sent].m), 0);

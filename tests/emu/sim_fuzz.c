@@ -141,7 +141,7 @@ static void send_mad(struct sim_world *w, void *arg, uint64_t val)
 	for (uint32_t i = 0; i < sizeof(mad); i++)
 		mad[i] = (uint8_t)sim_rand(&w->rng);
 	emu_hca_set_time(h->hca, w->now);
-	emu_hca_gsi_tx(h->hca, &path, ROCE_QPN_GSI, mad, sizeof(mad));
+	emu_hca_gsi_tx(h->hca, &path, ROCE_QPN_GSI, mad, sizeof(mad), false);
 	sim_host_work(h);
 }
 

@@ -300,7 +300,7 @@ START_TEST(messages_pass_by_qp1)
 	uint8_t mad[256];
 
 	env_fill(mad, sizeof(mad), 4);
-	ck_assert_int_eq(emu_hca_gsi_tx(env.a.hca, &path, 1, mad, sizeof(mad)), 0);
+	ck_assert_int_eq(emu_hca_gsi_tx(env.a.hca, &path, 1, mad, sizeof(mad), false), 0);
 	env_run(MS);
 	ck_assert_uint_eq(env.b.mads, 1);
 	ck_assert(!memcmp(mad, env.b.mad, sizeof(mad)));

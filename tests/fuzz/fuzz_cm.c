@@ -35,7 +35,7 @@ static const struct net_path there = {
 
 /* In place of the HCA's; what finds no room is lost */
 int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
-		   const uint8_t *mad, uint32_t len)
+		   const uint8_t *mad, uint32_t len, bool again)
 {
 	if (len != CM_MAD_LEN)
 		abort();

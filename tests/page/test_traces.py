@@ -145,14 +145,27 @@ class What(Traces):
     def test_a_connection_has_its_messages_and_events(self):
         self.run_traced('rping -s -a 127.0.0.1 -p 7471 -C 3 >/dev/null & s=$!; for i in $(seq 50); do sleep 0.2; '
                         'rping -c -a 127.0.0.1 -p 7471 -C 3 && break; done; wait $s')
-        kinds = self.kinds(self.page())
-        self.assertGreaterEqual(kinds['cm_message'], 6)
+        page = self.page()
+        kinds = self.kinds(page)
+        self.assertGreaterEqual(kinds['cm_message'], 10)
         self.assertGreater(kinds['cm_event'], 4)
-        self.assertIn('CM REQ', self.text())
+        self.assertGreater(kinds['cm_state'], 8)
+        for word in 'REQ port 7471', 'REP', 'RTU', 'DREQ', 'DREP':
+            for arrow in '-->', '<--':
+                self.assertRegex(self.text(), rf'CM 0x[0-9a-f]{{8}} {arrow} {word} {arrow} 0x[0-9a-f]{{8}} at 127.0.0.1')
+        self.assertRegex(self.text(), r'CM ID 0 REQ sent -> REP received: message of the peer')
+        # each message is an arrow with two ends, and all of a connection belong together
+        self.assertEqual(page.run('''(() => { const r = app.records, L = app.links, all = [];
+            for (let i = 0; i < r.n; i++) if (r.kind[i] === KIND.cm_message) all.push(i);
+            const talk = L.talkOf(all[all.length - 1]);
+            return [all.filter(i => L.mate[i] < 0).length, talk.length >= 10, talk.every(i => L.chain(talk[0]).includes(i))]; })()'''),
+                         [0, True, True])
+        self.assertRegex(page.run('app.ladder.messageText(app.records.kind.lastIndexOf(KIND.cm_message), 0)'), '^DREP$')
 
     @needs('rping')
     def test_a_refused_connection_says_why(self):
         self.run_traced('rping -c -a 127.0.0.1 -p 7999 -C 1', ok=False)
+        self.assertRegex(self.text(), r'<-- REJ <-- .*  8: invalid service ID: nobody listens')
         self.assertRegex(self.findings(), r'\* .*REJECTED, status 8\. Nobody listens there\.')
         self.assertRegex(self.page().run("byId('verdict').textContent"), 'REJECTED')
 

@@ -54,6 +54,7 @@ STATE = {
     'verbs/engine/vfile.c': {
         'table': 'descriptors belong to the process, and outlive its engine',
         'orphan': 'an entry of the table', 'private_fd': 'an entry of the table', 'once': ONCE},
+    'verbs/ucma/ucma_show.c': {'destroying': 'librdmacm, in between, passes nothing on'},
     'verbs/uverbs/ring_fork.c': {'lock': FORK, 'spaces': FORK, 'once': ONCE},
     'verbs/uverbs/uverbs_objects.c': {
         'xrcds': 'contexts share them, and the engine knows no uverbs',

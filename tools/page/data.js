@@ -136,6 +136,11 @@ class Records {
 		return f[3] === 2 ? this.view.getUint16(at, true) : this.bytes[at];
 	}
 
+	/* Any field that is a number below 2^53 */
+	number(i, name) {
+		return Number(this.value(i, this.field(i, name)));
+	}
+
 	field(i, name) {
 		return this.kinds[this.kind[i]].fields.find(f => f[0] === name);
 	}

@@ -13,7 +13,7 @@ const GROUPS = [
 	['memory', 'memory', ['fault', 'fault_failed', 'fault_wait', 'invalidate', 'prefetch', 'evict', 'reg_mr', 'rereg_mr'], true],
 	['states', 'states', ['qp_state', 'qp_failed', 'create_qp', 'qp_path', 'modify_qp', 'modify_refused', 'verb', 'verb_failed',
 		'async_event', 'port', 'gid', 'note'], true],
-	['connections', 'connections', ['cm_message', 'cm_event', 'cm_call'], true],
+	['connections', 'connections', ['cm_message', 'cm_event', 'cm_call', 'cm_state', 'cm_given', 'cm_address'], true],
 	['polls', 'polls', ['poll', 'arm_cq', 'cq_event', 'called_from'], false],
 ];
 const GUTTER = 92, ROW_PX = 20, FULL = 1200, SAMPLED = 4000;
@@ -159,6 +159,8 @@ class Ladder {
 	/* What packets of one row have in common, -1: it has a row of its own */
 	foldKey(i) {
 		const r = this.r, f = this.links.flags[i], m = this.links.mate[i], op = r.bytes[i * PAYLOAD + 12];
+		if (f & MESSAGE)
+			return -1;
 		if (r.kind[i] === KIND.drop)
 			return 4096 + r.byte(i, 'why');
 		const fate = (f | (m >= 0 ? this.links.flags[m] : 0)) & (AGAIN | THROWN);
@@ -535,7 +537,7 @@ class Ladder {
 
 	/* Where a packet without another end goes to, or comes from */
 	towards(i, f, x0, y0) {
-		const peer = this.r.word(i, 'peer'), c = this.byQpn.get(peer);
+		const c = f & MESSAGE ? undefined : this.byQpn.get(this.r.word(i, 'peer'));
 		const to = c !== undefined ? this.x(c) : x0 + (x0 > this.width * 0.7 ? -1 : 1) * Math.min(this.laneWidth * 0.8, 160);
 		const part = f & LOST ? 0.62 : c !== undefined ? 1 : 0.5;
 		return [x0 + (to - x0) * part, y0 + (f & LOST ? Math.min(this.scale * 0.6, 8) * (this.mode === 'rows' ? 1 : 0) : 0)];
@@ -563,6 +565,8 @@ class Ladder {
 	}
 
 	packetText(i, f) {
+		if (f & MESSAGE)
+			return this.messageText(i, f);
 		const r = this.r, op = r.about.names[r.field(i, 'opcode')[1]][r.byte(i, 'opcode')];
 		const size = r.word(i, 'length'), psn = r.word(i, 'psn');
 		const what = f & ISNAK ? syndromeText(r.byte(i, 'syndrome')) : op || 'opcode ' + r.byte(i, 'opcode');
@@ -570,6 +574,14 @@ class Ladder {
 		if (last !== undefined)
 			return what + '  ' + psn + '…' + r.word(last, 'psn') + '  each ' + sizeText(size) + why;
 		return what + '  ' + psn + (size ? '  ' + sizeText(size) : '') + why + (f & LOST ? '  lost' : '');
+	}
+
+	/* Of connection management: the port that a request asks for, why a connection is refused */
+	messageText(i, f) {
+		const r = this.r, port = r.number(i, 'port'), reason = r.number(i, 'reason');
+		return r.words_of(i, r.field(i, 'message')) + (port ? '  port ' + port : '') +
+			(reason ? '  ' + r.words_of(i, r.field(i, 'reason')) : '') +
+			(f & AGAIN ? '  again' : '') + (f & LOST ? '  lost' : '');
 	}
 
 	happening(i, k, labels) {

@@ -11,6 +11,7 @@
 const LOST = 1;	    /* a packet that nobody received, though its receiver was traced in full */
 const THROWN = 2;   /* it was received and thrown away */
 const ISOUT = 4, ISIN = 8, AGAIN = 16, ANSWER = 32, ISNAK = 64;
+const MESSAGE = 128; /* of connection management: fields are not those of a packet */
 
 /* A hash table of the last packets that lack their other end, by what both ends know of them */
 class Ends {
@@ -48,6 +49,8 @@ class Links {
 		this.byKey = new Map();
 		this.requests = { post: [], begin: [], end: [], column: [], receive: [], bad: [], asks: [] };
 		this.sigAll = new Set(); /* columns whose requests all ask for a completion */
+		this.messages = new Map(); /* those that lack their other end, by what both ends know of them */
+		this.talks = new Map(); /* the messages of a connection, by either ID */
 		this.sent = new Map(); /* by column: requests that are not complete */
 		this.makeColumns();
 		this.walk();
@@ -106,6 +109,8 @@ class Links {
 			this.column[i] = last === undefined ? 0 : last;
 			if (kind >= K.packet_out && kind <= K.nak_in)
 				this.packet(i, kind);
+			else if (kind === K.cm_message)
+				this.message(i);
 			else if (kind === K.create_qp && r.byte(i, 'sig_all'))
 				this.sigAll.add(this.column[i]);
 			else if (kind === K.drop)
@@ -172,10 +177,45 @@ class Links {
 		this.ends.slot[at] = i;
 	}
 
+	/*
+	 * A message of connection management. It may be sent several times: what arrives is the last of
+	 * those, and those before it were lost.
+	 */
+	message(i) {
+		const r = this.records, out = !!r.number(i, 'sent'), local = r.number(i, 'local_id'), remote = r.number(i, 'remote_id');
+		const key = [r.number(i, 'message'), local, remote].join(':');
+		const waiting = this.messages.get(key) || { out: [], in: [] };
+		const mates = out ? waiting.in : waiting.out;
+
+		this.flags[i] = MESSAGE | (out ? ISOUT : ISIN) | (r.number(i, 'again') ? AGAIN : 0);
+		this.messages.set(key, waiting);
+		if (mates.length) {
+			const j = mates.pop();
+			this.mate[i] = j;
+			this.mate[j] = i;
+			if (!out) {
+				mates.forEach(k => { this.flags[k] |= LOST; });
+				mates.length = 0;
+			}
+		} else {
+			(out ? waiting.out : waiting.in).push(i);
+		}
+		const talk = this.talks.get(local) || this.talks.get(remote) || [];
+		talk.push(i);
+		for (const id of [local, remote])
+			if (id)
+				this.talks.set(id, talk);
+	}
+
+	/* All messages of the connection that message i is about */
+	talkOf(i) {
+		return this.talks.get(this.records.number(i, 'local_id')) || [];
+	}
+
 	thrown(i) {
 		const r = this.records, q = r.word(i, 'qpn'), psn = r.word(i, 'psn');
 		for (let j = i - 1; j >= 0 && j > i - 64; j--)
-			if (this.flags[j] & ISIN && r.words[(j * PAYLOAD) >> 2] === q &&
+			if (this.flags[j] & ISIN && !(this.flags[j] & MESSAGE) && r.words[(j * PAYLOAD) >> 2] === q &&
 			    r.words[((j * PAYLOAD) >> 2) + 2] === psn && r.trace[j] === r.trace[i]) {
 				this.flags[j] |= THROWN;
 				this.mate[i] = j;
@@ -321,7 +361,7 @@ class Links {
 					t.full_until ? t.full_until - t.zero : t.end === 'none' ? end - 1e6 : Infinity]);
 		}
 		for (let i = 0; i < r.n; i++) {
-			if (!(this.flags[i] & ISOUT) || this.mate[i] >= 0)
+			if (!(this.flags[i] & ISOUT) || this.flags[i] & MESSAGE || this.mate[i] >= 0)
 				continue;
 			const when = traced.get(r.words[((i * PAYLOAD) >> 2) + 1]);
 			if (when && r.time[i] > when[0] && r.time[i] < when[1])
@@ -342,6 +382,8 @@ class Links {
 		};
 
 		add(this.mate[i]);
+		if (this.flags[i] & MESSAGE)
+			this.talkOf(i).forEach(add);
 		/* its own request, then those at the other end of its packets */
 		for (let turn = 0; turn < 3; turn++)
 			for (const j of [...found])

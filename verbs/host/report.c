@@ -265,12 +265,42 @@ static void report_text(const struct trace_reader *t, FILE *out)
 	text_network(info, out);
 }
 
+static void text_address(FILE *out, const char *before, const struct trace_ip *ip,
+			 uint16_t port)
+{
+	char text[64];
+
+	trace_ip_text(ip, text);
+	fprintf(out, strchr(text, ':') ? "%s[%s]:%u" : "%s%s:%u", before, text, port);
+}
+
+/* "CM ID 1  127.0.0.1:7000 to 127.0.0.1:40726  CONNECT, established, QP 0x468000" */
+static void text_cm_id(FILE *out, const struct trace_object *o)
+{
+	const struct trace_cm_id *cm = &o->cm;
+	const char *protocol = trace_name(TRACE_CM_STATE, cm->protocol);
+
+	fprintf(out, "  CM ID %u", o->id);
+	if (cm->local_port)
+		text_address(out, "  ", &cm->local, cm->local_port);
+	if (cm->remote_port)
+		text_address(out, " to ", &cm->remote, cm->remote_port);
+	fprintf(out, "  %s", cm->state);
+	if (cm->protocol != TRACE_CM_STATE_IDLE)
+		fprintf(out, ", %s", protocol ? protocol : "?");
+	if (cm->qpn)
+		fprintf(out, ", QP 0x%06x", cm->qpn);
+	if (cm->queued)
+		fprintf(out, ", %u events not read", cm->queued);
+	putc('\n', out);
+}
+
 void report_live(const struct trace_reader *t, FILE *out)
 {
 	const struct trace_info *info = trace_info(t);
 	struct counters total = total_of(t);
 	struct regions r = {.t = t};
-	const struct trace_object *mr;
+	const struct trace_object *mr, *o;
 	uint64_t bytes;
 	size_t pinned = count_regions(t, false, &bytes);
 
@@ -287,6 +317,9 @@ void report_live(const struct trace_reader *t, FILE *out)
 	text_row(out, "total, also of closed", "", &total);
 	if (pinned)
 		fprintf(out, "  and %zu pinned\n", pinned);
+	for (size_t i = 0; (o = trace_object(t, i)); i++)
+		if (o->kind == TRACE_OBJ_CM_ID)
+			text_cm_id(out, o);
 }
 
 /* --- JSON (RFC 8259) -------------------------------------------------------------- */

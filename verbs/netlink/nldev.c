@@ -23,7 +23,6 @@
 #define ATTRS	      RDMA_NLDEV_ATTR_MAX
 #define NODE_CA	      1 /* RDMA_NODE_IB_CA */
 #define NETNS_SHARED  1
-#define PS_TCP	      0x0106
 #define PHYS_LINK_UP  5
 #define PHYS_DISABLED 3
 #define STATE_ACTIVE  4
@@ -344,12 +343,32 @@ static void put_mr(struct nldev_answer *a, const struct nldev_world *w,
 	put_pid(a, o);
 }
 
+/* QPs that take their receive requests from the SRQ; the table is there if it is empty, too. */
+static void put_srq_users(struct nldev_answer *a, const struct nldev_world *w,
+			  const struct nldev_object *srq)
+{
+	size_t table = begin_table(a, RDMA_NLDEV_ATTR_RES_QP), entry;
+
+	for (size_t i = 0; i < w->n_objects; i++) {
+		const struct nldev_object *o = &w->object[i];
+
+		if (o->o.kind != TRACE_OBJ_QP || o->pid != srq->pid ||
+		    o->device != srq->device || o->o.qp.srq != srq->o.id)
+			continue;
+		entry = begin_table(a, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+		put_u32(a, RDMA_NLDEV_ATTR_RES_LQPN, o->o.id);
+		end_table(a, entry);
+	}
+	end_table(a, table);
+}
+
 static void put_srq(struct nldev_answer *a, const struct nldev_world *w,
 		    const struct nldev_object *o)
 {
 	put_u32(a, RDMA_NLDEV_ATTR_RES_SRQN, o->o.id);
 	put_u8(a, RDMA_NLDEV_ATTR_RES_TYPE, IBV_SRQT_BASIC);
 	put_u32(a, RDMA_NLDEV_ATTR_RES_PDN, o->o.srq.pd);
+	put_srq_users(a, w, o);
 	put_pid(a, o);
 }
 
@@ -399,9 +418,9 @@ static void put_cm_id(struct nldev_answer *a, const struct nldev_world *w,
 	put_u32(a, RDMA_NLDEV_ATTR_PORT_INDEX, PORT);
 	if (cm->qpn) {
 		put_u32(a, RDMA_NLDEV_ATTR_RES_LQPN, cm->qpn);
-		put_u8(a, RDMA_NLDEV_ATTR_RES_TYPE, IBV_QPT_RC);
+		put_u8(a, RDMA_NLDEV_ATTR_RES_TYPE, cm->type);
 	}
-	put_u32(a, RDMA_NLDEV_ATTR_RES_PS, PS_TCP);
+	put_u32(a, RDMA_NLDEV_ATTR_RES_PS, cm->ps);
 	put_u8(a, RDMA_NLDEV_ATTR_RES_STATE, cm_state(state));
 	put_address(a, RDMA_NLDEV_ATTR_RES_SRC_ADDR, &cm->local, cm->local_port);
 	put_address(a, RDMA_NLDEV_ATTR_RES_DST_ADDR, &cm->remote, cm->remote_port);

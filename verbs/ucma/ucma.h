@@ -16,4 +16,11 @@ int ucma_open(int flags);
 struct engine;
 void ucma_serve(struct engine *e);
 
+/*
+ * This thread goes into rdma_destroy_id(3), which waits until the program has acknowledged what it
+ * has read, and comes out of it: so long the identifier is shown.
+ */
+void ucma_destroy_begins(void);
+void ucma_destroy_ends(void *unused);
+
 #endif

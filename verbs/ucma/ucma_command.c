@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "odp/guard.h"
-#include "trace/recorder.h"
 #include "verbs/engine/event_channel.h"
 #include "verbs/ucma/ucma_internal.h"
 
@@ -30,12 +29,13 @@
  * @in:		the structure behind the header, zero behind @in_len
  * @out_len:	room for the answer
  * @fd:	the descriptor that the program used
- * @about:	the identifier that it names, for records
+ * @about:	the identifier that it names, for records; @id: that, if it is there after it
  */
 struct call {
 	struct ucma_file *f;
 	int fd;
 	uint32_t about;
+	struct ucma_id *id;
 	union {
 		uint8_t in[CMD_MAX];
 		struct rdma_ucm_create_id create_id;
@@ -82,7 +82,7 @@ static int get_id(struct call *c, uint32_t handle, struct ucma_id **out)
 		return -ENOENT;
 	if (id->file != c->f)
 		return -EINVAL;
-	*out = id;
+	*out = c->id = id;
 	return 0;
 }
 
@@ -128,7 +128,7 @@ static int cmd_create_id(struct call *c)
 	if (!id)
 		return -ENOMEM;
 	id->uid = c->create_id.uid;
-	resp.id = id->handle;
+	resp.id = c->about = id->handle;
 	ret = respond(c, c->create_id.response, &resp, sizeof(resp));
 	if (ret)
 		ucma_event_drop_id(id);
@@ -146,6 +146,7 @@ static int cmd_destroy_id(struct call *c)
 	ret = get_id(c, c->destroy_id.id, &id);
 	if (ret)
 		return ret;
+	c->id = NULL;
 	resp.events_reported = ucma_event_drop_id(id);
 	return respond(c, c->destroy_id.response, &resp, sizeof(resp));
 }
@@ -644,6 +645,8 @@ static int cmd_get_event(struct call *c)
 			return ret;
 	}
 	ev = f->events;
+	c->about = ev->id->handle;
+	c->id = ev->id;
 	ret = respond(c, c->get_event.response, &ev->resp, sizeof(ev->resp));
 	if (ret)
 		return ret;
@@ -652,6 +655,7 @@ static int cmd_get_event(struct call *c)
 		ev->mc->events_reported++;
 	if (ev->conn) /* there is room for another request */
 		ev->id->backlog++;
+	ucma_show_given(ev);
 	ucma_event_done(f);
 	return 0;
 }
@@ -750,6 +754,22 @@ static const struct command commands[] = {
     [UCMA_CMD_WRITE_CM_EVENT] = {cmd_write_event, sizeof(struct ucma_write_event)},
 };
 
+/* Bytes that the program gives to its peer */
+static uint32_t private_len(const struct call *c, uint32_t command)
+{
+	switch (command) {
+	case RDMA_USER_CM_CMD_CONNECT:
+		return c->connect.conn_param.private_data_len;
+	case RDMA_USER_CM_CMD_ACCEPT:
+		return c->accept.conn_param.valid ? c->accept.conn_param.private_data_len
+						  : 0;
+	case RDMA_USER_CM_CMD_REJECT:
+		return c->reject.private_data_len;
+	default:
+		return 0;
+	}
+}
+
 ssize_t ucma_command(struct ucma_file *f, int fd, const void *buf, size_t len)
 {
 	struct call c = {.f = f, .fd = fd};
@@ -780,9 +800,9 @@ ssize_t ucma_command(struct ucma_file *f, int fd, const void *buf, size_t len)
 	if (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT)
 		pthread_testcancel();
 	engine_enter(f->u->engine);
+	emu_cm_set_time(f->u->cm, engine_now());
 	ret = cmd->run(&c);
-	TRACE(engine_recorder(f->u->engine), engine_now(), cm_call, .id = c.about,
-	      .result = ret, .call = (uint8_t)hdr.cmd);
+	ucma_show_call(f->u, c.id, c.about, hdr.cmd, private_len(&c, hdr.cmd), ret);
 	engine_progress(f->u->engine, ENGINE_CHANGED);
 	engine_leave(f->u->engine);
 	return ret ? ret : (ssize_t)len;

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 
-#include "trace/recorder.h"
 #include "verbs/ucma/ucma_internal.h"
 
 void ucma_event_queue(struct ucma_file *f, struct ucma_event *ev)
@@ -32,8 +31,8 @@ struct ucma_event *ucma_push(struct ucma_id *id, enum ucma_event_type type, int 
 	ev->resp.id = id->handle;
 	ev->resp.event = type;
 	ev->resp.status = (uint32_t)status;
-	TRACE(engine_recorder(id->file->u->engine), engine_now(), cm_event,
-	      .id = id->handle, .status = status, .event = (uint8_t)type);
+	ev->since = engine_now();
+	ucma_show_queued(ev);
 	ucma_event_queue(id->file, ev);
 	return ev;
 }
@@ -94,6 +93,7 @@ void ucma_event_drop_mc(struct ucma_mc *mc)
 
 	for (; ev; ev = next) {
 		next = ev->next;
+		ucma_show_dropped(ev);
 		free(ev);
 	}
 }
@@ -107,6 +107,8 @@ uint32_t ucma_event_drop_id(struct ucma_id *id)
 		/* Requests that the application never saw end with their listener. */
 		if (ev->conn && ev->conn != id)
 			ucma_id_destroy(ev->conn);
+		if (ev->id != id)
+			ucma_show_dropped(ev);
 		free(ev);
 	}
 	return ucma_id_destroy(id);

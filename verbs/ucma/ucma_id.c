@@ -42,6 +42,11 @@ struct ucma_id *ucma_id_new(struct ucma_file *f, uint16_t ps, uint8_t qp_type)
 	id->file = f;
 	id->ps = ps;
 	id->qp_type = qp_type;
+	if (ucma_show_new(id)) {
+		ucma_table_del(&f->u->ids, id->handle);
+		free(id);
+		return NULL;
+	}
 	f->u->rng = f->u->rng * 6364136223846793005u + 1442695040888963407u;
 	id->psn = (uint32_t)(f->u->rng >> 40);
 	id->next = f->ids;
@@ -61,6 +66,7 @@ uint32_t ucma_id_destroy(struct ucma_id *id)
 	ucma_port_unbind(id);
 	if (id->conn)
 		emu_cm_release(id->conn);
+	ucma_show_gone(id);
 	ucma_table_del(&id->file->u->ids, id->handle);
 	*id->prevp = id->next;
 	if (id->next)

@@ -123,12 +123,14 @@ struct ucma {
  * @id:		whose; of a request, the listener
  * @mc:		the group of a multicast event
  * @conn:	the new identifier of a request
+ * @since:	when it came to be (ns)
  */
 struct ucma_event {
 	struct ucma_event *next;
 	struct ucma_id *id;
 	struct ucma_mc *mc;
 	struct ucma_id *conn;
+	uint64_t since;
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -193,6 +195,7 @@ struct ucma_path {
  * @implicit:	the port was not asked for: no other process need know of it
  * @port_next:	next owner of the port
  * @claim:	what it has claimed in the registry
+ * @seen:	what others see of it
  */
 struct ucma_id {
 	struct ucma_file *file;
@@ -224,6 +227,7 @@ struct ucma_id {
 	uint64_t claim[2];
 	unsigned int n_claims;
 	struct ucma_mc *mcs;
+	struct trace_object *seen;
 };
 
 /* --- ucma.c ----------------------------------------------------------------------- */
@@ -265,6 +269,22 @@ int ucma_join(struct ucma_id *id, const union ucma_addr *addr, uint64_t uid,
 	      struct ucma_mc **out);
 uint32_t ucma_leave(struct ucma_mc *mc);
 void ucma_fill_ah(const struct ucma_id *id, struct ib_uverbs_ah_attr *ah);
+
+/* --- ucma_show.c ------------------------------------------------------------------ */
+
+/* What others see of @id begins. 0 or -ENOMEM */
+int ucma_show_new(struct ucma_id *id);
+/* ... and ends; @waits: this thread is in rdma_destroy_id(3), which may have to wait */
+void ucma_show_gone(struct ucma_id *id);
+/* Its state, addresses, device or QP may be other ones now */
+void ucma_show(struct ucma_id *id);
+/* An event of it was queued; was given to the program, or dropped */
+void ucma_show_queued(const struct ucma_event *ev);
+void ucma_show_given(const struct ucma_event *ev);
+void ucma_show_dropped(const struct ucma_event *ev);
+/* The program has called @command, which names @id if it is not NULL; in the end it was @ret */
+void ucma_show_call(struct ucma *u, struct ucma_id *id, uint32_t handle, uint32_t command,
+		    uint32_t private_len, int ret);
 
 /* --- ucma_peer.c ------------------------------------------------------------------ */
 

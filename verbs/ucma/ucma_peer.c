@@ -84,6 +84,7 @@ int ucma_connect(struct ucma_id *id, const struct rdma_ucm_conn_param *p,
 	req.priv_len = put_header(id, priv);
 	memcpy(priv + req.priv_len, p->private_data, p->private_data_len);
 	req.priv_len += p->private_data_len;
+	req.seen = id->seen;
 	port = port_of(id->dev);
 	id->state = UCMA_CONNECT;
 	id->qp_num = p->qp_num;
@@ -345,9 +346,13 @@ static int take_request(struct ucma_id *listener, struct engine_device *dev,
 		fill_request(&ev->resp, m);
 	}
 	listener->backlog--;
+	ucma_show(listener);
 	id->state = UCMA_CONNECT;
 	id->conn = conn;
 	emu_cm_set_cookie(conn, id);
+	id->seen->cm.listener = listener->handle;
+	ucma_show(id);
+	emu_cm_show(conn, id->seen);
 	return 0;
 }
 
@@ -368,8 +373,10 @@ static int on_request(void *arg, void *dev, struct emu_cm_conn *conn,
 		return -ENOENT;
 	if (listener->qp_type != emu_cm_qp_type(conn))
 		return -EINVAL;
-	if (!listener->backlog)
+	if (!listener->backlog) {
+		listener->seen->cm.not_taken++;
 		return -ENOMEM;
+	}
 	return take_request(listener, dev, conn, m, path, &h, (uint16_t)sid);
 }
 
@@ -421,6 +428,7 @@ static void on_sidr_reply(struct ucma_id *id, const struct cm_msg *m)
 static void on_disconnect(struct ucma_id *id, int status)
 {
 	id->state = UCMA_DISCONNECT;
+	ucma_show(id);
 	ucma_push(id, UCMA_DISCONNECTED, status);
 }
 
