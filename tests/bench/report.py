@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the benchmarks side by side and print ratios against the goals.
 
-usage: report.py RAW VERBS ODP URXE [--rounds N] [--only TEXT] [--option=OPT for `urxe run`]...
+usage: report.py RAW VERBS ODP THREADS URXE [--rounds N] [--only TEXT] [--option=OPT for `urxe run`]...
 
 Each row pairs a measure over the emulated HCA with its limit on this machine, measured in turn
 in the same run (A B A B ...), and prints the medians and the median of the ratios pair by pair.
@@ -21,6 +21,7 @@ TIMEOUT = 120  # s, for one measure
 class Bench:
     def __init__(self, args):
         self.raw_bin, self.verbs_bin, self.odp_bin, self.urxe = args.raw, args.verbs, args.odp, args.urxe
+        self.threads_bin = args.threads
         self.options = args.option or []
 
     def value(self, command):
@@ -35,6 +36,9 @@ class Bench:
 
     def odp(self, *words):
         return self.value([self.urxe, "run", *self.options, "--", self.odp_bin, *words])
+
+    def threads(self, *words):
+        return self.value([self.urxe, "run", *self.options, "--", self.threads_bin, *words])
 
     @staticmethod
     def pin(cpu):
@@ -76,6 +80,13 @@ def rows(b):
     for size, text in (("1048576", "1 MiB"), ("65536", "64 KiB")):
         yield (f"64 busy QPs, {text}", "GB/s", lambda size=size: b.verbs("bw", "write", size, "--qps", "64"),
                lambda size=size: b.verbs("bw", "write", size), "1 QP", *at_least(0.95))
+    for how, words in (("polling", ()), ("events", ("events",))):
+        yield (f"2 threads, {how}", "round trips/s", lambda words=words: b.threads("2", *words),
+               lambda words=words: b.threads("1", *words), "1 thread", *at_least(1.0))
+        yield (f"16 threads, {how}", "round trips/s", lambda words=words: b.threads("16", *words),
+               lambda words=words: b.threads("2", *words), "2 threads", *at_least(1.0))
+        yield (f"slowest of 16 threads, {how}", "of the fastest",
+               lambda words=words: b.threads("fair", "16", *words), lambda: 1.0, "the fastest", *at_least(0.5))
     yield ("ODP warm, 1 MiB write", "GB/s", lambda: b.verbs("bw", "write", "1048576", "--odp"),
            lambda: b.verbs("bw", "write", "1048576"), "pinned", *at_least(0.97))
     yield ("prefetch of 64 MiB of cold pages", "ms", lambda: b.odp("prefetch", "64"),
@@ -154,6 +165,7 @@ def main():
     p.add_argument("raw")
     p.add_argument("verbs")
     p.add_argument("odp")
+    p.add_argument("threads")
     p.add_argument("urxe")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--only", default="")

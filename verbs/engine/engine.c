@@ -340,7 +340,7 @@ static struct engine *engine_start(void)
 		fprintf(stderr, "urxe: cannot start the device: %s\n", strerror(errno));
 		return NULL;
 	}
-	lock_init(&e->lock);
+	lock_init_adaptive(&e->lock);
 	e->link_fd = -1;
 	atomic_init(&e->wake_at, UINT64_MAX);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

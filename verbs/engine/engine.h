@@ -83,9 +83,12 @@ uint64_t engine_now(void);
 
 /*
  * engine_drive - a poller's turn: receive and run if nobody else does just now. Cheap
- * when there is nothing.
+ * when there is nothing. True: packets came while other threads drive as well; if the poller still
+ * finds nothing they were for one of these, and it should give way.
  */
-void engine_drive(struct engine *e);
+bool engine_drive(struct engine *e);
+/* engine_give_way - give the processor to another thread; leaves errno */
+void engine_give_way(void);
 /*
  * engine_wait - block until @fd is readable, driving meanwhile; 0, or -EINTR. Used by
  * reads of completion channels, so that the thread that waits is the thread that

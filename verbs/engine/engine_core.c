@@ -124,7 +124,11 @@ int engine_receive(struct engine *e, int budget, uint64_t *deadline)
 
 void engine_lock_bare(struct engine *e)
 {
+	if (lock_try(&e->lock))
+		return;
+	atomic_fetch_add_explicit(&e->wanted, 1, memory_order_relaxed);
 	lock_take(&e->lock);
+	atomic_fetch_sub_explicit(&e->wanted, 1, memory_order_relaxed);
 }
 
 bool engine_trylock_bare(struct engine *e)

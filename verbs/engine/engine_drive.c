@@ -16,6 +16,10 @@
  * polled hotly and then sleeps without arming a CQ thus waits at most YIELD_NS for the
  * helper.
  *
+ * Where more threads poll than there are processors, each turn of one takes packets of others.
+ * Who finds nothing for itself after such a turn gives the processor away at once: one of them can go
+ * on, while another turn would most likely be in vain.
+ *
  * Locks: the core's lock is taken for each turn and never held while sleeping.
  */
 #include <errno.h>
@@ -34,6 +38,7 @@
 #define MAX_FDS	     64
 #define YIELD_NS     500000u /* between looks while others drive */
 #define YIELD_DRIVES 2u	     /* turns in YIELD_NS that count as "hot" */
+#define SHARED_TURNS 64u     /* in a row by one thread, after which it drives alone */
 #define IDLE_LOOKS                                                                       \
 	20u /* looks without a turn, with a waiter asleep, before sleeping long */
 #define WAIT_SPIN_NS   50000u	 /* spin before sleeping: a wake-up costs 25 to 35 us */
@@ -85,19 +90,34 @@ void engine_expect_sleep(struct engine *e)
 	engine_wake(e);
 }
 
+/* Do several threads of the program drive? With the lock held */
+static bool is_shared(struct engine *e)
+{
+	pthread_t self = pthread_self();
+
+	if (!pthread_equal(e->driver, self))
+		e->shared = SHARED_TURNS;
+	else if (e->shared)
+		e->shared--;
+	e->driver = self;
+	return e->shared;
+}
+
 /*
- * One turn if the lock is free. The number of packets, or -EBUSY
+ * One turn if the lock is free. The number of packets, and whether others take turns, too; or -EBUSY
  *
  * A thread that polls hotly comes again at once, after it has dealt with what it finds
  * now. Its turn sends first and receives last, so that acknowledges go out after its own
  * answer, by the same system call. The turn of another must not leave anything behind.
  */
-static int try_turn(struct engine *e, uint64_t *deadline)
+static int try_turn(struct engine *e, uint64_t *deadline, bool *shared)
 {
 	int n;
 
-	if (!engine_trylock_bare(e))
+	if (atomic_load_explicit(&e->wanted, memory_order_relaxed) ||
+	    !engine_trylock_bare(e))
 		return -EBUSY;
+	*shared = is_shared(e);
 	e->sent = false;
 	if (is_yielding(e)) {
 		e->last_drive = engine_set_time(e);
@@ -120,16 +140,26 @@ static void leave(struct engine *e, uint64_t deadline)
 		engine_wake_before(e, deadline);
 }
 
-void engine_drive(struct engine *e)
+bool engine_drive(struct engine *e)
 {
 	uint64_t deadline = NEVER;
 	int err = errno; /* a poll of a CQ leaves it as it was */
-	int n = try_turn(e, &deadline);
+	bool shared;
+	int n = try_turn(e, &deadline, &shared);
 
 	leave(e, deadline);
 	/* Both ends of a ping-pong may share one core: an empty turn gives it away. */
 	if (n <= 0)
 		sched_yield();
+	errno = err;
+	return n > 0 && shared;
+}
+
+void engine_give_way(void)
+{
+	int err = errno;
+
+	sched_yield();
 	errno = err;
 }
 
@@ -236,9 +266,10 @@ int engine_wait(struct engine *e, int fd)
 {
 	uint64_t spin_until = engine_now() + WAIT_SPIN_NS;
 	uint64_t deadline = NEVER;
+	bool shared;
 
 	while (!readable(fd)) {
-		int n = try_turn(e, &deadline);
+		int n = try_turn(e, &deadline, &shared);
 
 		leave(e, deadline);
 		if (n > 0)

@@ -28,12 +28,14 @@
  * @rec:	who is told of what happens; @callers: from where, or NULL
  * @wake_at:	when the helper wakes by itself (ns); UINT64_MAX never
  * @drives:	turns that threads of the application took; the helper watches it grow
+ * @wanted:	threads that wait for the lock; turns are not taken meanwhile
  * @waiters:	threads inside engine_wait() that sleep on the sockets themselves
  * @now:	time of the core, set for each hold of the lock (ns)
  * @deadline:	when the core must run again, as the holder of the lock knows (ns)
  * @last_drive:	when a thread of the application last took a turn or posted (ns)
  * @sent:	a doorbell was served since the last turn of a poller
  * @held:	doorbells since then that wait for the next turn
+ * @driver:	the thread that took the last turn; @shared: turns until it counts as the only one
  * @last_wait:	when engine_wait() last returned (ns)
  * @yielding:	the helper has left the sockets to the threads of the application
  * @parked:	the helper sleeps without a limit, because a waiter has slept for long
@@ -57,11 +59,14 @@ struct engine {
 	_Atomic uint64_t wake_at;
 	_Atomic uint32_t drives;
 	_Atomic uint32_t waiters;
+	_Atomic uint32_t wanted;
 	uint64_t now;
 	uint64_t deadline;
 	uint64_t last_drive;
 	bool sent;
 	unsigned int held;
+	pthread_t driver;
+	unsigned int shared;
 	_Atomic uint64_t last_wait;
 	_Atomic bool yielding;
 	_Atomic bool parked;

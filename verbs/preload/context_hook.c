@@ -76,12 +76,13 @@ static int place_for(void *places, void *fn)
 	return -1;
 }
 
-static bool drive(void)
+/* False: there is no device. *@shared: what came is another thread's if this one finds nothing */
+static bool drive(bool *shared)
 {
 	struct engine *e = engine_running();
 
 	if (e)
-		engine_drive(e);
+		*shared = engine_drive(e);
 	return e != NULL;
 }
 
@@ -113,15 +114,23 @@ static int poll_kept(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return kept;
 }
 
+static void in_vain(struct ibv_cq *cq, bool shared)
+{
+	poll_watch_vain(cq);
+	if (shared)
+		engine_give_way();
+}
+
 static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got = poll_kept(orig, cq, n, wc);
+	bool shared = false;
 
-	if (got || !drive())
+	if (got || !drive(&shared))
 		return got;
 	got = poll_kept(orig, cq, n, wc);
 	if (!got)
-		poll_watch_vain(cq);
+		in_vain(cq, shared);
 	return got;
 }
 
@@ -136,16 +145,17 @@ static bool is_forgotten(struct ibv_cq_ex *cq)
 static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 			 struct ibv_poll_cq_attr *attr)
 {
+	bool shared = false;
 	int err;
 
 	ended = NULL;
 	err = orig(cq, attr);
-	if (err == ENOENT && drive())
+	if (err == ENOENT && drive(&shared))
 		err = orig(cq, attr);
 	if (!err)
 		poll_watch(ibv_cq_ex_to_cq(cq), 1);
 	else if (err == ENOENT)
-		poll_watch_vain(ibv_cq_ex_to_cq(cq));
+		in_vain(ibv_cq_ex_to_cq(cq), shared);
 	if (err || !is_forgotten(cq))
 		return err;
 	err = cq->next_poll(cq);
