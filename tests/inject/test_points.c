@@ -108,6 +108,35 @@ START_TEST(regions_keys_and_pages)
 }
 END_TEST
 
+/* Rules that fit many things look at each of them */
+START_TEST(all_that_a_rule_names_must_fit)
+{
+	begin("access=read,mr=a,from=1,do=absent");
+	ck_assert(ask(INJECT_ACCESS, "read", "a"));
+	ck_assert(!ask(INJECT_ACCESS, "write", "a"));
+	ck_assert(!ask(INJECT_ACCESS, "read", "b"));
+	ck_assert(!ask(INJECT_FAULT, "read", "a"));
+	begin("event,from=1,do=reject;event,from=1,do=disconnect");
+	ck_assert(ask(INJECT_EVENT, "CONNECT_REQUEST", ""));
+	ck_assert(ask(INJECT_EVENT, "ESTABLISHED", ""));
+	ck_assert(!ask(INJECT_EVENT, "ADDR_RESOLVED", ""));
+	begin("call,from=1,do=qp-error");
+	ck_assert(ask(INJECT_CALL, "ibv_post_send", ""));
+	ck_assert(!ask(INJECT_CALL, "ibv_alloc_pd", ""));
+}
+END_TEST
+
+START_TEST(only_the_rank_that_is_named)
+{
+	setenv("PMIX_RANK", "3", 1);
+	begin("call,rank=2,from=1,do=ENOMEM");
+	ck_assert_uint_eq(inject_kinds, 0);
+	ck_assert(!call("ibv_alloc_pd"));
+	begin("call,rank=3,from=1,do=ENOMEM");
+	ck_assert(call("ibv_alloc_pd"));
+}
+END_TEST
+
 START_TEST(other_rules_count_anew)
 {
 	char err[200];
@@ -126,6 +155,30 @@ START_TEST(other_rules_count_anew)
 	ck_assert(ask(INJECT_OUT, "ACK", ""));
 	ck_assert_int_eq(inject_replace("", false, err, 200), 0);
 	ck_assert_uint_eq(inject_kinds, 0);
+}
+END_TEST
+
+START_TEST(a_child_of_fork_has_no_rules)
+{
+	int status;
+
+	begin("call,from=1,do=ENOMEM");
+	ck_assert(call("ibv_alloc_pd"));
+	if (!fork()) {
+		char err[200];
+
+		inject_forked();
+		if (inject_kinds || call("ibv_alloc_pd"))
+			_exit(1);
+		/* and may get some, which count for it alone */
+		if (inject_replace("call,n=2,do=ENOMEM", false, err, 200) ||
+		    call("ibv_alloc_pd"))
+			_exit(2);
+		_exit(call("ibv_alloc_pd") ? 0 : 3);
+	}
+	wait(&status);
+	ck_assert_int_eq(status, 0);
+	ck_assert(call("ibv_alloc_pd"));
 }
 END_TEST
 
@@ -168,6 +221,22 @@ START_TEST(the_program_does_not_notice_the_fork)
 	ck_assert(!call("ibv_alloc_pd"));
 	ck_assert_int_eq(children, 0);
 	ck_assert_int_eq(wait(NULL), -1);
+}
+END_TEST
+
+/* A child of the program's own has ended, and it is not told yet. */
+START_TEST(the_end_of_a_child_is_not_swallowed)
+{
+	sigset_t chld, pending;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &chld, NULL);
+	kill(getpid(), SIGCHLD);
+	begin("call,do=fork");
+	ck_assert(!call("ibv_alloc_pd"));
+	sigpending(&pending);
+	ck_assert(sigismember(&pending, SIGCHLD));
 }
 END_TEST
 
@@ -267,6 +336,108 @@ START_TEST(processes_that_are_called_alike_are_told_apart_by_their_order)
 }
 END_TEST
 
+/* How this program was started by another name, or with another argument */
+static pid_t start_as(const char *name, const char *argument)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		execl("/proc/self/exe", name, argument, dir, NULL);
+		_exit(100);
+	}
+	waitpid(child, NULL, 0);
+	return child;
+}
+
+/* The path is no argument: a program may be called from anywhere. */
+START_TEST(processes_are_told_apart_by_their_arguments)
+{
+	static const struct {
+		const char *name, *argument;
+		uint32_t nth;
+	} c[] = {{"./a", "learn", 1}, {"/elsewhere/a", "learn", 2}, {"./a", "learn ", 1}};
+	uint32_t args[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct points *p;
+		pid_t child = start_as(c[i].name, c[i].argument);
+
+		p = read_points(i + 1);
+		ck_assert_ptr_nonnull(p);
+		ck_assert_int_eq(p->who.pid, child);
+		ck_assert_uint_eq(p->who.nth, c[i].nth);
+		args[i] = p->who.args;
+		free(p);
+	}
+	ck_assert_uint_eq(args[0], args[1]);
+	ck_assert_uint_ne(args[0], args[2]);
+}
+END_TEST
+
+START_TEST(rules_name_the_arguments)
+{
+	char rule[80];
+	struct points *p;
+
+	ck_assert_int_eq(child_with("learn"), 0);
+	p = read_points(1);
+	ck_assert_ptr_nonnull(p);
+	for (int i = 0; i < 2; i++) {
+		snprintf(rule, sizeof(rule),
+			 "call,process=inject_test_points:%x,do=ENOMEM",
+			 (p->who.args + (uint32_t)i) & 0xffff);
+		ck_assert_int_eq(child_with(rule), i ? 0 : 1);
+	}
+	free(p);
+}
+END_TEST
+
+START_TEST(what_there_is_no_room_for_is_counted)
+{
+	char err[200], name[INJECT_NAME];
+	struct points *p;
+
+	ck_assert_int_eq(inject_start(dir, "learn", err, sizeof(err)), 0);
+	for (int i = 0; i < POINTS_MAX + 3; i++) {
+		snprintf(name, sizeof(name), "object %d", i);
+		ask(INJECT_ACCESS, "read", name);
+	}
+	ask(INJECT_ACCESS, "read", "object 0");
+	p = read_points(1);
+	ck_assert_ptr_nonnull(p);
+	ck_assert_uint_eq(p->n_points, POINTS_MAX);
+	ck_assert_uint_eq(p->lost, 3);
+	ck_assert_uint_eq(p->point[0].count, 2);
+	ck_assert_uint_eq(p->hit[0].count, 0);
+	free(p);
+}
+END_TEST
+
+START_TEST(hits_are_of_the_rules_that_are_there)
+{
+	char err[200];
+	struct points *p;
+	uint64_t first;
+
+	ck_assert_int_eq(inject_start(dir, "call,from=1,do=ENOMEM", err, sizeof(err)), 0);
+	call("ibv_alloc_pd");
+	p = read_points(1);
+	first = p->hit[0].time;
+	free(p);
+	call("ibv_reg_mr");
+	p = read_points(1);
+	ck_assert_uint_eq(p->hit[0].count, 2);
+	/* when and where it acted first */
+	ck_assert_uint_eq(p->hit[0].time, first);
+	ck_assert_str_eq(p->hit[0].at.name, "ibv_alloc_pd");
+	free(p);
+	ck_assert_int_eq(inject_replace("call,n=9,do=ENOMEM", false, err, 200), 0);
+	p = read_points(1);
+	ck_assert_uint_eq(p->hit[0].count, 0);
+	free(p);
+}
+END_TEST
+
 START_TEST(the_same_call_elsewhere_has_another_stack)
 {
 	char rule[80] = "learn";
@@ -304,6 +475,48 @@ START_TEST(files_of_anybody_are_read_without_harm)
 	ck_assert_uint_lt(strlen(got->who.program), sizeof(got->who.program));
 	ck_assert_uint_lt(got->point[7].frame[3].module, POINTS_MODULES);
 	ck_assert_uint_lt(got->hit[1].at.kind, INJECT_N_KINDS);
+	for (uint32_t i = 0; i < got->n_points; i++) {
+		const struct point *at = &got->point[i];
+
+		ck_assert_uint_le(at->n_frames, POINTS_FRAMES);
+		for (uint32_t k = 0; k < POINTS_FRAMES; k++)
+			if (at->frame[k].module >= POINTS_MODULES)
+				ck_abort_msg("module %u", at->frame[k].module);
+	}
+	free(got);
+	/* one that is cut off, though it begins well */
+	ck_assert_int_eq(ftruncate(fd, sizeof(*p) - 1), 0);
+	ck_assert_ptr_null(points_read(fd));
+	free(p);
+	close(fd);
+}
+END_TEST
+
+START_TEST(texts_of_anybody_command_no_terminal)
+{
+	struct points *p = calloc(1, sizeof(*p)), *got;
+	int fd = open(dir, O_TMPFILE | O_RDWR, 0600);
+
+	memcpy(p->who.magic, POINTS_MAGIC, 8);
+	p->who.version = POINTS_VERSION;
+	p->who.size = sizeof(*p);
+	p->n_points = POINTS_MAX + 1;
+	p->point[0].n_frames = 1;
+	p->point[0].frame[0].module = POINTS_MODULES;
+	strcpy(p->who.program, "a\033[2J");
+	strcpy(p->point[0].name, "b\x7f\n");
+	memset(p->point[0].object, '\t', sizeof(p->point[0].object));
+	strcpy(p->module[POINTS_MODULES - 1], "/\001");
+	ck_assert_int_eq(pwrite(fd, p, sizeof(*p), 0), (ssize_t)sizeof(*p));
+	got = points_read(fd);
+	ck_assert_ptr_nonnull(got);
+	ck_assert_uint_eq(got->n_points, POINTS_MAX);
+	ck_assert_uint_lt(got->point[0].frame[0].module, POINTS_MODULES);
+	ck_assert_str_eq(got->who.program, "a?[2J");
+	ck_assert_str_eq(got->point[0].name, "b??");
+	ck_assert_uint_eq(strspn(got->point[0].object, "?"),
+			  sizeof(got->point[0].object) - 1);
+	ck_assert_str_eq(got->module[POINTS_MODULES - 1], "/?");
 	free(got);
 	free(p);
 	close(fd);
@@ -336,12 +549,11 @@ static void remove_dir(void)
 	snprintf(path, sizeof(path), "%s/inject", dir);
 	d = opendir(path);
 	while (d && (e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
 		/* nothing but numbers stays */
-		if (e->d_name[0] != '.') {
-			ck_assert_uint_eq(strspn(e->d_name, "0123456789"),
-					  strlen(e->d_name));
-			unlinkat(dirfd(d), e->d_name, 0);
-		}
+		ck_assert_uint_eq(strspn(e->d_name, "0123456789"), strlen(e->d_name));
+		unlinkat(dirfd(d), e->d_name, 0);
 	}
 	if (d)
 		closedir(d);
@@ -349,8 +561,19 @@ static void remove_dir(void)
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-int main(void)
+/* As start_as() starts it: ARGUMENT DIRECTORY */
+static int learn_in(const char *path)
 {
+	char err[200];
+
+	return inject_start(path, "learn", err, sizeof(err)) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3)
+		return learn_in(argv[2]);
+
 	Suite *s = suite_create("points");
 	TCase *tc = tcase_create("points");
 
@@ -362,13 +585,22 @@ int main(void)
 	tcase_add_test(tc, the_first_rule_acts_and_all_count);
 	tcase_add_test(tc, a_rule_for_all_calls_takes_only_those_that_give_the_error);
 	tcase_add_test(tc, regions_keys_and_pages);
+	tcase_add_test(tc, all_that_a_rule_names_must_fit);
+	tcase_add_test(tc, only_the_rank_that_is_named);
 	tcase_add_test(tc, other_rules_count_anew);
+	tcase_add_test(tc, a_child_of_fork_has_no_rules);
 	tcase_add_test(tc, kill_exit_and_stop);
 	tcase_add_test(tc, the_program_does_not_notice_the_fork);
+	tcase_add_test(tc, the_end_of_a_child_is_not_swallowed);
 	tcase_add_test(tc, what_is_learnt_is_there_after_a_kill);
+	tcase_add_test(tc, processes_are_told_apart_by_their_arguments);
+	tcase_add_test(tc, rules_name_the_arguments);
+	tcase_add_test(tc, what_there_is_no_room_for_is_counted);
+	tcase_add_test(tc, hits_are_of_the_rules_that_are_there);
 	tcase_add_test(tc, processes_that_are_called_alike_are_told_apart_by_their_order);
 	tcase_add_test(tc, the_same_call_elsewhere_has_another_stack);
 	tcase_add_test(tc, files_of_anybody_are_read_without_harm);
+	tcase_add_test(tc, texts_of_anybody_command_no_terminal);
 	tcase_add_test(tc, without_a_place_for_the_file_rules_work_all_the_same);
 	return check_main(s);
 }

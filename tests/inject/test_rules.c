@@ -79,6 +79,40 @@ START_TEST(regions_and_pages)
 }
 END_TEST
 
+/* Values at the end of what they may be */
+START_TEST(the_largest_values_are_taken)
+{
+	struct inject_rule r = parse_one("access,do=slow:3600s");
+	char text[160] = "access,mr=a_name_with_just_31_letters_are,do=absent";
+
+	ck_assert_uint_eq(r.time, 3600000000000);
+	r = parse_one("access,do=slow:3600000ms,page=4503599627370495");
+	ck_assert_uint_eq(r.page, UINT64_MAX >> 12);
+	ck_assert_str_eq(parse_one(text).object, "a_name_with_just_31_letters_are");
+	r = parse_one("call,rank=2147483647,process=a:ffff.4294967295,do=exit:255");
+	ck_assert_int_eq(r.rank, INT32_MAX);
+	ck_assert_uint_eq(r.args, 0xffff);
+	ck_assert_uint_eq(r.nth, UINT32_MAX);
+	/* more than an argument's hash: part of the name */
+	ck_assert_str_eq(parse_one("call,process=a:10000,do=kill").process, "a:10000");
+}
+END_TEST
+
+/* A word of 95 bytes, blanks and all, and one of 96 */
+START_TEST(a_word_may_be_long_and_no_longer)
+{
+	char text[200] = "out,do=lose", err[200] = "";
+	struct inject_rule r[1];
+
+	memset(text + 11, ' ', 95 - 7);
+	ck_assert_int_eq(inject_parse(text, r, 1, err, sizeof(err)), 1);
+	ck_assert_int_eq(r[0].action, INJECT_DO_LOSE);
+	text[11 + 95 - 7] = ' ';
+	ck_assert_int_eq(inject_parse(text, r, 1, err, sizeof(err)), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err, "too long"));
+}
+END_TEST
+
 START_TEST(lists_with_comments_and_empty_rules)
 {
 	static const char text[] = "# all of this\n"
@@ -92,6 +126,9 @@ START_TEST(lists_with_comments_and_empty_rules)
 	ck_assert_int_eq(r[2].action, INJECT_DO_DOUBLE);
 	ck_assert_int_eq(inject_parse("", r, 3, NULL, 0), 0);
 	ck_assert_int_eq(inject_parse(text, NULL, 3, NULL, 0), 3);
+	ck_assert_int_eq(inject_parse("out,do=lose\t\r # a\r\n", r, 3, NULL, 0), 1);
+	ck_assert_int_eq(
+	    inject_parse("out,do=lose;out,do=lose;out,do=lose;", r, 3, NULL, 0), 3);
 }
 END_TEST
 
@@ -180,6 +217,19 @@ static const struct mistake {
     {"out,learn", "learn", 1, 5, "stands alone"},
     {"out,,do=lose", "", 1, 5, "unknown word"},
     {"out\t\x01,do=lose", "out", 1, 1, "unknown word"},
+    {"completion,do=SUCCESS", "do=SUCCESS", 1, 12, "unknown action"},
+    {"call,process=a:10000,do=kill,process=b", "process=b", 1, 30, "twice"},
+    {"call,rank=2147483648,do=kill", "rank=2147483648", 1, 6, "no rank"},
+    {"call,at=0,do=kill", "at=0", 1, 6, "hexadecimal"},
+    {"access,page=4503599627370496,do=absent", "page=4503599627370496", 1, 8,
+     "no number of a page"},
+    {"access,do=dro", "do=dro", 1, 8, "unknown action"},
+    {"access,do=slower:1ms", "do=slower:1ms", 1, 8, "unknown action"},
+    {"call=ibv_alloc_pd,do=async:PATH_MIG", "call=ibv_alloc_pd", 1, 1, "about no QP"},
+    {"call=ibv_alloc_pd,do=async:COMM_EST", "call=ibv_alloc_pd", 1, 1, "about no QP"},
+    {"call,do=async:QP_FATAL", "call", 1, 1, "about no QP"},
+    {"access,mr=a_name_that_has_just_32_letters_,do=absent",
+     "mr=a_name_that_has_just_32_letters_", 1, 8, "1 to 31"},
 };
 
 START_TEST(each_mistake_gives_one_line_that_says_where)
@@ -261,6 +311,8 @@ int main(void)
 	tcase_add_test(tc, order_of_words_does_not_matter);
 	tcase_add_test(tc, processes_by_number_name_arguments);
 	tcase_add_test(tc, regions_and_pages);
+	tcase_add_test(tc, the_largest_values_are_taken);
+	tcase_add_test(tc, a_word_may_be_long_and_no_longer);
 	tcase_add_test(tc, lists_with_comments_and_empty_rules);
 	tcase_add_test(tc, all_actions_have_a_kind_that_takes_them);
 	tcase_add_loop_test(tc, each_mistake_gives_one_line_that_says_where, 0,
