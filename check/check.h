@@ -51,7 +51,8 @@ struct check_stack {
 	void *pc[CHECK_FRAMES];
 };
 
-/* The stack of this thread; NULL without memory. With the lock */
+/* The stack of this thread, and a place alone; NULL without memory. With the lock */
+const struct check_stack *check_stack_at(void *pc);
 const struct check_stack *check_stack(void);
 
 /* --- findings.c ------------------------------------------------------------------- */
@@ -73,6 +74,8 @@ __attribute__((format(printf, 4, 5))) void check_report(enum check_id id,
 							const struct check_with *with,
 							unsigned int n, const char *fmt,
 							...);
+/* The file that @pc is in; NULL: none, or the program itself */
+const char *check_file_of(void *pc);
 /* The program knows that @id will be found; false: there is no such identifier */
 bool check_expect(const char *id);
 /* How often each was found */
@@ -226,6 +229,7 @@ const char *check_object_name(const struct check_object *o, char buf[64]);
 /*
  * struct check_request - one that is outstanding
  * @in_error:	posted to a QP in ERR
+ * @taken_at:	when a message took it, 0 before; @touched: its content was changed until then
  * @target:	what it writes to of a peer's memory (targets.c), or NULL
  */
 struct check_request {
@@ -234,7 +238,8 @@ struct check_request {
 	uint64_t wr_id;
 	const struct check_stack *posted;
 	enum ibv_wr_opcode opcode;
-	bool receive, signaled, in_error;
+	bool receive, signaled, in_error, touched;
+	uint64_t taken_at;
 	struct check_target *target;
 	unsigned int n_uses;
 	struct check_use *use;
@@ -250,6 +255,10 @@ void check_polled(struct check_object *cq, const struct ibv_wc *wc);
 void check_taken(struct check_object *o, uint64_t wr_id);
 /* All are forgotten: the queue is reset or gone */
 void check_drop(struct check_object *q);
+/* Nobody else has the memory of @u, as far as is known */
+bool check_is_alone(const struct check_use *u);
+/* Has @u, which is hashed, another content than when it was posted? */
+bool check_is_changed(const struct check_use *u);
 /* May the HCA still touch its memory? */
 bool check_is_active(const struct check_request *r);
 /* Which use is it: "SEND wr_id 0x1 of QP 17" */

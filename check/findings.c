@@ -81,17 +81,28 @@ static void add_string(struct line *l, const char *s)
 	add(l, "\"");
 }
 
+static struct link_map *map_of(void *pc)
+{
+	struct dl_find_object found;
+
+	/* which takes no lock of the loader, unlike dladdr(3): another thread may have it */
+	return _dl_find_object(pc, &found) ? NULL : found.dlfo_link_map;
+}
+
+const char *check_file_of(void *pc)
+{
+	struct link_map *map = map_of(pc);
+
+	return map && *map->l_name ? map->l_name : NULL;
+}
+
 /* The file that an address is in, and which address it has there */
 static void add_frame(struct line *l, void *pc)
 {
 	char exe[PATH_MAX] = "";
 	const char *file = NULL;
-	struct link_map *map = NULL;
-	struct dl_find_object found;
+	struct link_map *map = map_of(pc);
 
-	/* which takes no lock of the loader, unlike dladdr(3): another thread may have it */
-	if (!_dl_find_object(pc, &found))
-		map = found.dlfo_link_map;
 	if (map) {
 		file = map->l_name;
 		if (!*file && readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0)

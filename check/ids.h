@@ -92,6 +92,10 @@
 	  "a receive buffer was written to between the post and the message",            \
 	  "the HCA may write there any time: what the program wrote is lost, or "        \
 	  "destroys the message")                                                        \
+	X(RECEIVE_READ, "receive-read", BUFFERS, HAZARD,                                 \
+	  "a receive buffer or the target of a READ was read before its completion was " \
+	  "polled",                                                                      \
+	  "the data may not be there, or not all of it, whatever a part of it says")     \
 	X(SGE_OUTSIDE_MR, "sge-outside-mr", BUFFERS, ERROR,                              \
 	  "a request reaches beyond its memory region",                                  \
 	  "it ends in a local protection error, and the QP in ERR")                      \
@@ -139,6 +143,10 @@
 	X(READ_UNFENCED, "read-unfenced", ORDER, ERROR,                                  \
 	  "a request sends what a READ or atomic before it has not brought yet",         \
 	  "without a fence, or waiting for the completion, old data may be sent")        \
+	X(MEMORY_POLLED, "memory-polled", ORDER, PORTABLE,                               \
+	  "the program waits for a peer's WRITE by reading memory again and again",      \
+	  "it takes for granted that the last byte is written last, which nothing "      \
+	  "promises")                                                                    \
 	X(LOCAL_WRITE_MISSING, "local-write-missing", RIGHTS, ERROR,                     \
 	  "a receive, READ or atomic has a buffer that is registered without "           \
 	  "IBV_ACCESS_LOCAL_WRITE",                                                      \

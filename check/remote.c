@@ -22,6 +22,7 @@
 #include "base/splitmix.h"
 #include "check/check.h"
 #include "check/objects.h"
+#include "check/reads.h"
 
 /* --- the wire ----------------------------------------------------------------------- */
 
@@ -337,6 +338,8 @@ static void peer_changes(struct check_object *qp, const struct check_object *mr,
 			  false};
 
 	check_uses_in(addr, len, meets_use, &w);
+	if (!atomic)
+		check_reads_peer(mr, addr, len);
 	if (qp->qp.type == IBV_QPT_UC || is_again(qp, psn))
 		return;
 	if (atomic && addr % 8 == 0)

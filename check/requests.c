@@ -19,6 +19,7 @@
 
 #include "check/check.h"
 #include "check/objects.h"
+#include "check/reads.h"
 #include "check/targets.h"
 
 #define HASH_ALL    (1u << 20) /* what is longer is hashed at its ends only */
@@ -74,6 +75,7 @@ static struct check_request *new_request(unsigned int n_uses)
 
 static void free_request(struct check_request *r)
 {
+	check_reads_end(r);
 	for (unsigned int i = 0; i < r->n_uses; i++)
 		check_use_del(&r->use[i]);
 	free(r->use);
@@ -374,7 +376,8 @@ static void begin_use(struct check_request *r, struct check_use *u,
 	if ((!u->writes || (r->receive && !all_shared)) && check_is_pinned(mr) &&
 	    check_wants(CHECK_SEND_CHANGED))
 		u->hashed = hash_use(u, &u->hash);
-	check_use_add(u);
+	if (check_use_add(u) && u->writes)
+		check_reads_begin(u);
 }
 
 static void begin_uses(struct check_request *r, const struct ibv_sge *sge, bool fence)
@@ -523,14 +526,27 @@ void check_post_failed(struct check_object *o, bool receive, unsigned int n)
 	}
 }
 
-static void touched(const struct check_request *r, const struct check_use *u)
+bool check_is_changed(const struct check_use *u)
+{
+	uint32_t h;
+
+	return u->hashed && hash_use(u, &h) && h != u->hash;
+}
+
+bool check_is_alone(const struct check_use *u)
+{
+	return !u->shared && !all_shared;
+}
+
+static void touched(struct check_request *r, const struct check_use *u)
 {
 	const struct check_with with[] = {{"posted", r->posted}};
 	char what[96];
-	uint32_t h;
 
-	if (!u->hashed || u->shared || all_shared || !hash_use(u, &h) || h == u->hash ||
-	    check_ignored(u->addr, u->len))
+	if (!check_is_alone(u) || !check_is_changed(u))
+		return;
+	r->touched = true;
+	if (check_ignored(u->addr, u->len))
 		return;
 	check_report(CHECK_RECEIVE_TOUCHED, with, 1,
 		     "%s, somewhere in %" PRIu64 " bytes at 0x%" PRIx64,
@@ -545,6 +561,7 @@ void check_taken(struct check_object *o, uint64_t wr_id)
 	if (!r || r->wr_id != wr_id)
 		return;
 	q->untaken = r->next;
+	r->taken_at = check_now();
 	for (unsigned int i = 0; i < r->n_uses; i++)
 		touched(r, &r->use[i]);
 }
@@ -604,8 +621,10 @@ void check_polled(struct check_object *cq, const struct ibv_wc *wc)
 
 	if (cq)
 		cq->cq.polled++;
-	if (wc->opcode & IBV_WC_RECV)
+	if (wc->opcode & IBV_WC_RECV) {
 		check_message_came();
+		check_reads_message();
+	}
 	/* of an XRC target, which another process may have made, nothing tells the SRQ */
 	if (wc->opcode & IBV_WC_RECV && (!qp || qp->qp.type == IBV_QPT_XRC_RECV)) {
 		check_each_xrc_srq(received_by, (void *)wc);

@@ -67,9 +67,8 @@ static uint64_t hash_of(const struct check_stack *s)
 	return hash;
 }
 
-static const struct check_stack *one_of(const struct check_stack *s)
+static const struct check_stack *one_of(const struct check_stack *s, uint64_t hash)
 {
-	uint64_t hash = hash_of(s);
 	struct check_stack **b = &bucket[hash % BUCKETS], *known = *b;
 
 	while (known && known->hash != hash)
@@ -84,6 +83,13 @@ static const struct check_stack *one_of(const struct check_stack *s)
 	known->next = *b;
 	*b = known;
 	return known;
+}
+
+const struct check_stack *check_stack_at(void *pc)
+{
+	struct check_stack s = {.n = 1, .pc = {pc}};
+
+	return one_of(&s, splitmix_mix((uintptr_t)pc));
 }
 
 static bool still_there(const struct taken *t)
@@ -104,7 +110,7 @@ __attribute__((noinline)) const struct check_stack *check_stack(void)
 	if (t->stack && t->frame == frame && t->pc == pc && still_there(t))
 		return t->stack;
 	_Unwind_Backtrace(step, &w);
-	t->stack = one_of(&w.stack);
+	t->stack = one_of(&w.stack, hash_of(&w.stack));
 	if (!t->stack)
 		return NULL;
 	t->frame = w.whole && w.stack.n < CHECK_FRAMES ? frame : NULL;

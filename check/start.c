@@ -12,6 +12,8 @@
 #include "check/check.h"
 #include "check/frames.h"
 #include "check/objects.h"
+#include "check/reads.h"
+#include "check/watch.h"
 #include "verbs/preload/include/urxe_check.h"
 
 static struct lock lock = LOCK_INITIALIZER;
@@ -111,6 +113,7 @@ static void fork_child(void)
 {
 	if (!inside)
 		return;
+	check_watch_forget();
 	check_forget_objects();
 	check_forget_uses();
 	check_forget_findings();
@@ -159,6 +162,7 @@ __attribute__((destructor)) static void end(void)
 {
 	if (!check_lock())
 		return;
+	check_reads_exit();
 	check_leaks_at_exit();
 	check_findings_at_exit();
 	check_unlock();

@@ -18,6 +18,7 @@ struct program {
 
 /* Each ends with an entry without an id. */
 extern const struct program completion_programs[], object_programs[], buffer_programs[],
-    frame_programs[], peer_programs[], memory_programs[], right_programs[];
+    frame_programs[], peer_programs[], read_programs[], memory_programs[],
+    right_programs[];
 
 #endif

@@ -16,9 +16,10 @@
 #define BIG	 (32u << 10)
 #define ROUNDS	 20
 #define BURST	 16u
-#define MEETINGS 80
-#define QUICK	 150	/* us: nobody was made to wait for the CPU */
-#define LONG	 300000 /* us, in which two processes meet */
+#define MEETINGS 40
+#define ENOUGH	 8000000 /* us, in which they have met often enough */
+#define QUICK	 150	 /* us: nobody was made to wait for the CPU */
+#define LONG	 300000	 /* us, in which two processes meet */
 
 /* struct two - peers of the same memory */
 struct two {
@@ -229,6 +230,7 @@ static void atomics_and_stores(bool wrong, enum ibv_wr_opcode op, void *(*fn)(vo
 	struct two t;
 	struct job j = {.done = false};
 	pthread_t thread;
+	uint64_t end;
 
 	two_open(&t);
 	/* no peer writes there any more */
@@ -237,8 +239,9 @@ static void atomics_and_stores(bool wrong, enum ibv_wr_opcode op, void *(*fn)(vo
 	kit_good(t.a.left_cq);
 	j.word = (void *)(t.to + (wrong ? 0 : 8));
 	NEED(!pthread_create(&thread, NULL, fn, &j));
+	end = kit_us() + ENOUGH;
 	/* on a loaded machine the two seldom run at the same time */
-	for (int met = 0; met < MEETINGS;) {
+	for (int met = 0; met < MEETINGS && kit_us() < end;) {
 		uint64_t before = atomic_load(&j.stores), begin = kit_us();
 
 		atomics(&t, op, t.to);

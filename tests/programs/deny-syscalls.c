@@ -1,5 +1,5 @@
 /*
- * deny-syscalls.c - run a program that may use neither userfaultfd nor io_uring.
+ * deny-syscalls.c - run a program that may use neither userfaultfd nor io_uring nor perf_event_open.
  *
  * What the seccomp profile of a container does: the calls fail with EPERM. With --memfd no
  * memory files either. Usage: deny-syscalls [--memfd] PROGRAM [argument...]
@@ -55,7 +55,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || deny(SYS_userfaultfd) ||
-	    deny(SYS_io_uring_setup) || (memfd && deny(SYS_memfd_create))) {
+	    deny(SYS_io_uring_setup) || deny(SYS_perf_event_open) ||
+	    (memfd && deny(SYS_memfd_create))) {
 		perror("seccomp");
 		return 125;
 	}

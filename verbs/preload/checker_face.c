@@ -52,3 +52,13 @@ uint32_t urxe_checker_srq(struct ibv_srq *srq)
 
 	return xrc_get_srq_num(srq, &num) ? 0 : num;
 }
+
+int urxe_checker_private(int fd)
+{
+	return vfile_private_move(fd);
+}
+
+void urxe_checker_close(int fd)
+{
+	vfile_private_close(fd);
+}

@@ -19,5 +19,11 @@ CHECKER_FACE uint32_t urxe_checker_cq(struct ibv_cq *cq);
 CHECKER_FACE uint32_t urxe_checker_srq(struct ibv_srq *srq);
 /* Copy memory that may vanish meanwhile: 0 or -EFAULT */
 CHECKER_FACE int urxe_checker_copy(void *to, const void *from, size_t len);
+/*
+ * A descriptor that the program neither sees nor closes takes the place of @fd, which is new; and
+ * close it
+ */
+CHECKER_FACE int urxe_checker_private(int fd);
+CHECKER_FACE void urxe_checker_close(int fd);
 
 #endif
