@@ -98,6 +98,43 @@ size_t descendants_of(pid_t root, struct descendant *list, size_t max)
 	return found;
 }
 
+/* The state of a thread, of /proc/PID/task/TID/stat */
+static char thread_state(int tasks, const char *tid)
+{
+	char path[40], buf[400], *end;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%.20s/stat", tid);
+	fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+	if (fd >= 0)
+		close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	end = strrchr(buf, ')');
+	return end && end[1] ? end[2] : '?';
+}
+
+size_t descendant_threads(pid_t pid)
+{
+	struct dirent *e;
+	char path[40];
+	size_t n = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && (e = readdir(tasks)))
+		if (*e->d_name != '.') {
+			char state = thread_state(dirfd(tasks), e->d_name);
+
+			n += state == 'R' || state == 'D';
+		}
+	if (tasks)
+		closedir(tasks);
+	return n;
+}
+
 /* Children that have ended; the status of @child goes to *@status */
 static void reap_all(pid_t child, int *status)
 {

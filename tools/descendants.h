@@ -18,6 +18,8 @@ struct descendant {
 
 /* Those below @root that have not ended; how many, at most @max */
 size_t descendants_of(pid_t root, struct descendant *list, size_t max);
+/* How many threads of the process run, or would if there were a CPU for them */
+size_t descendant_threads(pid_t pid);
 /*
  * SIGKILL for all below this process, until there are none; children are reaped. The status of
  * @child, one of them, goes to *@status.

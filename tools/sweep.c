@@ -3,7 +3,8 @@
  *
  * Twice it runs untouched, to learn where something could go wrong (sweep_plan.c) and what it does
  * by itself. Then come the trials, in their order, as long as the budget lasts. What fails is
- * tried once more: only what fails twice is a failure. Results go to a file, if one is given,
+ * tried once more: only what fails twice is a failure, unless the same at the same place is known
+ * to be one. Results go to a file, if one is given,
  * from which another sweep of the same command goes on.
  */
 #include "tools/sweep.h"
@@ -36,7 +37,8 @@
  * @resume:	FILE, and that file open for more
  * @tried:	in this sweep; @known: results that the file had
  * @began:	the trials (ns)
- * @running:	the trial that each world is at; @again: it is the second time
+ * @running:	the trial that each world is at; @failed: it is the second time, and what came of
+ *		it the first time; else SWEEP_UNTRIED
  */
 struct sweep {
 	uint32_t groups;
@@ -57,7 +59,7 @@ struct sweep {
 	size_t tried, known, failures;
 	uint64_t began, told;
 	struct trial *running[SWEEP_MAX_JOBS];
-	bool again[SWEEP_MAX_JOBS];
+	enum sweep_verdict failed[SWEEP_MAX_JOBS];
 };
 
 static volatile sig_atomic_t stopped;
@@ -534,12 +536,13 @@ static int take_outcome(struct sweep *s, unsigned int i, const struct sweep_outc
 	struct trial *t = s->running[i];
 	enum sweep_verdict v = sweep_judge(t, out, &s->base, s->compare);
 
-	if (sweep_is_failure(v) && !s->again[i]) {
-		s->again[i] = true;
-		t->verdict = v;
+	t->verdict = v;
+	if (sweep_is_failure(v) && !s->failed[i] && is_new(s, t)) {
+		s->failed[i] = v;
+		t->verdict = SWEEP_UNTRIED;
 		return start(s, i, t->rule, limit_of(s));
 	}
-	if (s->again[i] && v != t->verdict)
+	if (s->failed[i] && v != s->failed[i])
 		v = SWEEP_UNSTEADY;
 	t->verdict = v;
 	s->running[i] = NULL;
@@ -563,7 +566,7 @@ static int employ(struct sweep *s, size_t *at, bool more)
 	for (unsigned int i = 0; i < n; i++) {
 		if (!s->running[i] && more) {
 			s->running[i] = next_trial(s, at);
-			s->again[i] = false;
+			s->failed[i] = SWEEP_UNTRIED;
 			if (s->running[i] &&
 			    start(s, i, s->running[i]->rule, limit_of(s)))
 				return -EPIPE;

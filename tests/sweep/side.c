@@ -130,21 +130,21 @@ int side_receive(struct side *s)
 	return ibv_post_recv(s->right, &wr, &bad);
 }
 
-static uint64_t now_ms(void)
+static uint64_t used_ms(void)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 bool side_wait(struct side *s, struct ibv_wc *wc)
 {
-	uint64_t end = now_ms() + SIDE_WAIT_MS;
+	uint64_t end = used_ms() + SIDE_WAIT_MS;
 	int n;
 
 	do
 		n = ibv_poll_cq(s->cq, 1, wc);
-	while (!n && now_ms() < end);
+	while (!n && used_ms() < end);
 	return n > 0;
 }
