@@ -5,7 +5,8 @@
  */
 #include <errno.h>
 
-#include "emu/objects.h"
+#include "emu/qp.h"
+#include "emu/transport.h"
 
 #define PORT_CM_SUP (1u << 16) /* port_cap_flags of RoCE ports: ib_verbs.h */
 
@@ -91,11 +92,12 @@ void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr)
 	};
 }
 
-void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu)
+/* What is so of the port, by the interface and what else there is */
+static void settle_port(struct emu_hca *hca)
 {
-	bool was = hca->port_up;
+	bool was = hca->port_up, up = hca->link_up && !hca->held_down && !hca->dead;
+	enum ibv_mtu mtu = hca->mtu;
 
-	hca->mtu = mtu;
 	hca->port_up = up;
 	if (hca->cfg.seen) {
 		hca->cfg.seen->dev.up = up;
@@ -108,6 +110,47 @@ void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu)
 	EMU_TRACE(hca, port, .up = up, .mtu = (uint16_t)(128u << mtu));
 	emu_event(hca, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, TRACE_OBJ_DEVICE,
 		  hca->cfg.device, NULL);
+}
+
+void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu)
+{
+	hca->mtu = mtu;
+	hca->link_up = up;
+	settle_port(hca);
+}
+
+void emu_port_fail(struct emu_hca *hca, uint64_t until)
+{
+	hca->held_down = true;
+	tr_port_repair_at(hca, until);
+	settle_port(hca);
+}
+
+void emu_port_repair(struct emu_hca *hca)
+{
+	hca->held_down = false;
+	tr_port_repair_at(hca, 0);
+	settle_port(hca);
+}
+
+static void fail_qp(struct emu_qp *qp)
+{
+	emu_qp_fail(qp, 0, TRACE_CAUSE_DEVICE, IBV_WC_WR_FLUSH_ERR);
+}
+
+void emu_hca_die(struct emu_hca *hca)
+{
+	if (hca->dead)
+		return;
+	hca->dead = true;
+	emu_event(hca, IBV_EVENT_DEVICE_FATAL, TRACE_OBJ_DEVICE, hca->cfg.device, NULL);
+	settle_port(hca);
+	emu_qps_each(hca, fail_qp);
+}
+
+bool emu_hca_is_dead(const struct emu_hca *hca)
+{
+	return hca->dead;
 }
 
 static void record_gid(struct emu_hca *hca, unsigned int index)
@@ -129,6 +172,20 @@ int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip
 	record_gid(hca, index);
 	emu_event(hca, IBV_EVENT_GID_CHANGE, TRACE_OBJ_DEVICE, hca->cfg.device, NULL);
 	return 0;
+}
+
+void emu_gid_move(struct emu_hca *hca)
+{
+	unsigned int from = 0, to = 0;
+
+	while (from < EMU_GID_TABLE_LEN && !hca->gid_used[from])
+		from++;
+	while (to < EMU_GID_TABLE_LEN && hca->gid_used[to])
+		to++;
+	if (from == EMU_GID_TABLE_LEN || to == EMU_GID_TABLE_LEN)
+		return;
+	emu_set_gid(hca, to, &hca->gid[from]);
+	emu_set_gid(hca, from, NULL);
 }
 
 int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip)

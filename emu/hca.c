@@ -29,7 +29,7 @@ int emu_hca_create(const struct emu_hca_cfg *cfg, const struct emu_ops *ops, voi
 	hca->arg = arg;
 	hca->mtu = cfg->mtu;
 	hca->counter = cfg->seen ? cfg->seen->dev.counter : hca->own_counter;
-	hca->port_up = true;
+	hca->port_up = hca->link_up = true;
 	hca->rng = cfg->seed;
 	emu_table_init(&hca->keys, 1, 1u << 24);
 	emu_table_init(&hca->ahs, 1, (uint32_t)hca->limits.max_ah + 1);
@@ -52,6 +52,7 @@ void emu_hca_destroy(struct emu_hca *hca)
 	emu_table_fini(&hca->ahs);
 	emu_table_fini(&hca->srqs);
 	emu_qpns_fini(&hca->qpns);
+	free(hca->lost);
 	free(hca);
 }
 
@@ -81,6 +82,30 @@ uint64_t emu_hca_deadline(const struct emu_hca *hca)
 bool emu_hca_timer_due(const struct emu_hca *hca)
 {
 	return tr_timer_due(hca);
+}
+
+/* The longest packet is one of the largest MTU with its headers */
+#define LOST_BYTES (4096 + ROCE_HDR_MAX + ROCE_ICRC_LEN)
+
+uint8_t *emu_tx_get(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
+		    uint32_t len)
+{
+	if (hca->port_up)
+		return hca->ops->tx_get(hca->arg, path, dqpn, len);
+	if (!hca->lost)
+		hca->lost = malloc(LOST_BYTES);
+	hca->losing = hca->lost && len <= LOST_BYTES;
+	return hca->losing ? hca->lost : NULL;
+}
+
+void emu_tx_put(struct emu_hca *hca, uint32_t bytes)
+{
+	if (!hca->losing) {
+		hca->ops->tx_put(hca->arg);
+		hca->counter[EMU_CNT_SENT_PKTS]++;
+		hca->counter[EMU_CNT_SENT_BYTES] += bytes;
+	}
+	hca->losing = false;
 }
 
 void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
@@ -115,16 +140,14 @@ int emu_hca_gsi_tx(struct emu_hca *hca, const struct net_path *path, uint32_t dq
 	if (len == 0 || len > ROCE_MAD_LEN || dqpn > ROCE_QPN_MASK)
 		return -EINVAL;
 	roce_opcode_info(h.opcode, &hdr_len);
-	p = hca->ops->tx_get(hca->arg, path, dqpn, hdr_len + ROCE_MAD_LEN);
+	p = emu_tx_get(hca, path, dqpn, hdr_len + ROCE_MAD_LEN);
 	if (!p)
 		return -EAGAIN;
 	roce_build(p, &h);
 	memcpy(p + hdr_len, mad, len);
 	memset(p + hdr_len + len, 0, ROCE_MAD_LEN - len);
 	emu_record_mad(hca, &path->dst, p + hdr_len, true, again);
-	hca->ops->tx_put(hca->arg);
+	emu_tx_put(hca, hdr_len + ROCE_MAD_LEN);
 	hca->gsi_psn = roce_psn_add(hca->gsi_psn, 1);
-	hca->counter[EMU_CNT_SENT_PKTS]++;
-	hca->counter[EMU_CNT_SENT_BYTES] += hdr_len + ROCE_MAD_LEN;
 	return 0;
 }

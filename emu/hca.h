@@ -187,6 +187,20 @@ void emu_query_device(const struct emu_hca *hca, struct ibv_device_attr_ex *attr
 void emu_query_port(const struct emu_hca *hca, struct ibv_port_attr *attr);
 /* emu_set_port - the interface went up or down or changed its MTU; raises PORT_ events */
 void emu_set_port(struct emu_hca *hca, bool up, enum ibv_mtu mtu);
+/*
+ * emu_port_fail - the port is down, whatever the interface says, until @until (time of the HCA, 0:
+ * emu_port_repair() is called): it passes no packets
+ */
+void emu_port_fail(struct emu_hca *hca, uint64_t until);
+void emu_port_repair(struct emu_hca *hca);
+/* emu_gid_move - the first GID gets another index, as when its address was removed and added again */
+void emu_gid_move(struct emu_hca *hca);
+/*
+ * emu_hca_die - the device has an error that it does not recover from: DEVICE_FATAL; the port is down, all
+ * QPs are in ERR. Who makes things has to ask emu_hca_is_dead()
+ */
+void emu_hca_die(struct emu_hca *hca);
+bool emu_hca_is_dead(const struct emu_hca *hca);
 /* emu_set_gid - @ip NULL clears the entry; raises GID_CHANGE when it differs. 0 or -EINVAL */
 int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip);
 int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip);
@@ -294,6 +308,8 @@ int emu_srq_create(struct emu_pd *pd, void *owner, void *cookie,
 		   struct emu_srq **out);
 int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mask);
 void emu_srq_query(const struct emu_srq *srq, struct ibv_srq_attr *attr);
+/* The limit is reached, if one is armed: the event that hardware gives once */
+void emu_srq_limit_reached(struct emu_srq *srq);
 int emu_srq_destroy(struct emu_srq *srq);
 uint32_t emu_srq_num(const struct emu_srq *srq);
 struct emu_ring_info emu_srq_ring(const struct emu_srq *srq);

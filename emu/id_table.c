@@ -199,6 +199,16 @@ struct emu_qp *emu_hca_qp(const struct emu_hca *hca, uint32_t qpn)
 	return slot && !slot_is_free(*slot) ? *slot : NULL;
 }
 
+void emu_qps_each(struct emu_hca *hca, void (*fn)(struct emu_qp *qp))
+{
+	void ***l1 = hca->qpns.l1;
+
+	for (uint32_t i = 0; l1 && i < QPN_SLOTS; i++)
+		for (uint32_t k = 0; l1[i] && k < QPN_SLOTS; k++)
+			if (l1[i][k] && !slot_is_free(l1[i][k]))
+				fn(l1[i][k]);
+}
+
 void emu_qpns_fini(struct emu_qpns *q)
 {
 	for (uint32_t i = 0; q->l1 && i < QPN_SLOTS; i++)

@@ -96,6 +96,9 @@ struct emu_notes {
  * @fault:	of new MRs, if it was set; @start: of their page tables
  * @odp_gone:	counters of MRs that are gone
  * @cqs_aside:	CQs with completions that wait for room
+ * @link_up:	the interface is; @held_down: the port is down all the same; @port_up: what is so
+ * @dead:	see emu_hca_die()
+ * @lost:	where packets are built that a port that is down does not send; @losing: one is
  */
 struct emu_hca {
 	struct emu_hca_cfg cfg;
@@ -103,7 +106,8 @@ struct emu_hca {
 	const struct emu_ops *ops;
 	void *arg;
 	uint64_t now;
-	bool port_up;
+	bool port_up, link_up, held_down, dead, losing;
+	uint8_t *lost;
 	enum ibv_mtu mtu;
 	struct net_ip gid[EMU_GID_TABLE_LEN];
 	bool gid_used[EMU_GID_TABLE_LEN];
@@ -134,6 +138,12 @@ struct emu_hca {
 /* A MAD that QP1 gets from @peer, or sends there, maybe @again */
 void emu_record_mad(struct emu_hca *hca, const struct net_ip *peer, const uint8_t *mad,
 		    bool sent, bool again);
+/* Room for a packet; sending it, with what it counts as: by @ops, unless the port is down */
+uint8_t *emu_tx_get(struct emu_hca *hca, const struct net_path *path, uint32_t dqpn,
+		    uint32_t len);
+void emu_tx_put(struct emu_hca *hca, uint32_t bytes);
+/* All QPs that there are */
+void emu_qps_each(struct emu_hca *hca, void (*fn)(struct emu_qp *qp));
 /* A number of the HCA's own generator, which depends on the seed only */
 uint64_t emu_rand(struct emu_hca *hca);
 enum {

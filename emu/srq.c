@@ -222,16 +222,22 @@ static int take(struct emu_ring *r, uint32_t max_sge, struct emu_recv_wqe *out)
 	return ret;
 }
 
+/* The limit disarms itself: IBTA 10.2.9.2 */
+void emu_srq_limit_reached(struct emu_srq *srq)
+{
+	if (!srq->limit)
+		return;
+	srq->limit = 0;
+	emu_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, TRACE_OBJ_SRQ, srq->num,
+		  srq->cookie);
+}
+
 int emu_srq_take(struct emu_srq *srq, struct emu_recv_wqe *out)
 {
 	int ret = take(&srq->ring, srq->max_sge, out);
 
-	/* the limit disarms itself: IBTA 10.2.9.2 */
-	if (ret != -ENOENT && ring_count_from(&srq->ring, srq->ring.local) < srq->limit) {
-		srq->limit = 0;
-		emu_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, TRACE_OBJ_SRQ, srq->num,
-			  srq->cookie);
-	}
+	if (ret != -ENOENT && ring_count_from(&srq->ring, srq->ring.local) < srq->limit)
+		emu_srq_limit_reached(srq);
 	return ret;
 }
 

@@ -17,16 +17,38 @@
 
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "emu/diagnose.h"
 
 #define TIMERS_PER_QP 3
 
 /* --- the HCA's part --------------------------------------------------------------- */
 
+static void port_is_repaired(struct tr_timer *timer)
+{
+	emu_port_repair(container_of(timer, struct emu_transport, port)->hca);
+}
+
 int tr_hca_init(struct emu_hca *hca)
 {
-	hca->tr = calloc(1, sizeof(*hca->tr));
-	return hca->tr ? 0 : -ENOMEM;
+	struct emu_transport *tr = calloc(1, sizeof(*tr));
+
+	if (!tr || tr_timers_reserve(&tr->timers, 1)) {
+		free(tr);
+		return -ENOMEM;
+	}
+	tr->hca = hca;
+	tr_timer_init(&tr->port, port_is_repaired);
+	hca->tr = tr;
+	return 0;
+}
+
+void tr_port_repair_at(struct emu_hca *hca, uint64_t when)
+{
+	if (when)
+		tr_timer_start(&hca->tr->timers, &hca->tr->port, when);
+	else
+		tr_timer_stop(&hca->tr->port);
 }
 
 void tr_hca_fini(struct emu_hca *hca)
@@ -394,7 +416,7 @@ uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roc
 	roce_opcode_info(h->opcode, &hdr_len);
 	h->pad = (0 - len) & 3;
 	*total = hdr_len + len + h->pad;
-	p = hca->ops->tx_get(hca->arg, path, h->dqpn, *total);
+	p = emu_tx_get(hca, path, h->dqpn, *total);
 	if (!p)
 		return NULL;
 	roce_build(p, h);
@@ -464,9 +486,7 @@ void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 {
 	struct emu_hca *hca = qp->hca;
 
-	hca->ops->tx_put(hca->arg);
-	hca->counter[EMU_CNT_SENT_PKTS]++;
-	hca->counter[EMU_CNT_SENT_BYTES] += total + ROCE_ICRC_LEN;
+	emu_tx_put(hca, total + ROCE_ICRC_LEN);
 	show_packet(&qp->seen->qp.out, hca->now, h, why);
 	if (is_recorded(hca, h, why))
 		record_tx(qp, h, len, why);
@@ -611,9 +631,12 @@ static void deliver_mcast(void *arg, struct emu_qp *qp)
 static void rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 {
 	struct incoming in = {.pkt = pkt};
-
 	hca->counter[EMU_CNT_RCVD_PKTS]++;
 	hca->counter[EMU_CNT_RCVD_BYTES] += pkt->len + ROCE_ICRC_LEN;
+	if (!hca->port_up) {
+		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_PORT_DOWN);
+		return;
+	}
 	if (!well_formed(&in)) {
 		hca->counter[EMU_CNT_RX_MALFORMED]++;
 		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_MALFORMED);

@@ -296,11 +296,14 @@ struct tr_qp {
  * struct emu_transport - the transport's state of an HCA
  * @ready:	QPs that may have something to send, a ring through tr_qp.next
  * @flush:	QPs in ERR with a receive queue, that the application may go on to fill
+ * @port:	when a port that is held down comes up again
  */
 struct emu_transport {
+	struct emu_hca *hca;
 	struct tr_qp *ready;
 	struct tr_qp *flush, *flush_last;
 	struct tr_timers timers;
+	struct tr_timer port;
 };
 
 /*

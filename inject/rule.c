@@ -443,8 +443,6 @@ static int check_async(struct parser *p, const struct inject_rule *r)
 
 	if (!strncmp(event, "CQ_", 3) || !strncmp(event, "WQ_", 3))
 		return complain(p, "an event %s cannot be had", event);
-	if (strncmp(r->name, "rdma_", 5) == 0)
-		return complain(p, "%s is a call of no device", r->name);
 	if (srq && strcmp(r->name, "ibv_post_srq_recv") != 0)
 		return complain(p, "the call is about no SRQ: ibv_post_srq_recv is");
 	if (is_of_qp(event) && !(c && c->qp))
@@ -460,6 +458,9 @@ static int check_call(struct parser *p, const struct inject_rule *r)
 		return not_given(p, c, r->error);
 	if (c && r->action == INJECT_DO_QP_ERROR && !c->qp)
 		return complain(p, "%s is about no QP that has work", c->name);
+	if ((r->action == INJECT_DO_ASYNC || r->action == INJECT_DO_LINK_DOWN) &&
+	    !strncmp(r->name, "rdma_", 5))
+		return complain(p, "%s is a call of no device", r->name);
 	return r->action == INJECT_DO_ASYNC ? check_async(p, r) : 0;
 }
 

@@ -50,6 +50,8 @@ enum inject_arg {
 	X(ERRNO, "E...", INJECT_BIT(CALL), NONE, "the call fails with this error")       \
 	X(QP_ERROR, "qp-error", INJECT_BIT(CALL), NONE, "the QP enters ERR")             \
 	X(ASYNC, "async", INJECT_BIT(CALL), ASYNC, "an asynchronous event comes")        \
+	X(LINK_DOWN, "link-down", INJECT_BIT(CALL), TIME,                                \
+	  "the port is down for a while")                                                \
 	X(EXIT, "exit", INJECT_BIT(CALL), NUMBER, "the process ends by exit(3)")         \
 	X(FORK, "fork", INJECT_BIT(CALL), NONE, "the process forks; the child ends")     \
 	X(KILL, "kill", INJECT_EVERYWHERE_, NONE, "SIGKILL")                             \

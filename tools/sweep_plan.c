@@ -32,6 +32,7 @@ static const struct idea ideas[] = {
     {SWEEP_GROUP_QP, INJECT_CALL, "ibv_post_recv", "qp-error", SWEEP_REFUSE},
     {SWEEP_GROUP_ASYNC, INJECT_CALL, "ibv_post_send", "async:PORT_ERR", SWEEP_REFUSE},
     {SWEEP_GROUP_ASYNC, INJECT_CALL, "ibv_post_send", "async:PORT_ACTIVE", SWEEP_RECOVER},
+    {SWEEP_GROUP_ASYNC, INJECT_CALL, "ibv_post_send", "link-down:20ms", SWEEP_REFUSE},
     {SWEEP_GROUP_ASYNC, INJECT_CALL, "ibv_post_send", "async:GID_CHANGE", SWEEP_REFUSE},
     {SWEEP_GROUP_ASYNC, INJECT_CALL, "ibv_post_send", "async:DEVICE_FATAL", SWEEP_REFUSE},
     {SWEEP_GROUP_ASYNC, INJECT_CALL, "ibv_post_srq_recv", "async:SRQ_LIMIT_REACHED",

@@ -58,7 +58,8 @@
 	X(ICRC, "wrong ICRC")                                                            \
 	X(NO_OWNER, "nobody here has the QPN")                                           \
 	X(IMPAIRED, "impairment")                                                        \
-	X(UNSENT, "could not be sent")
+	X(UNSENT, "could not be sent")                                                   \
+	X(PORT_DOWN, "the port is down")
 
 /* Why a QP changed its state */
 #define TRACE_CAUSES(X)                                                                  \
@@ -68,7 +69,8 @@
 	X(COMPLETION, "a send request failed")                                           \
 	X(RESPONDER, "a request of the peer was refused")                                \
 	X(CQ_OVERRUN, "its CQ is full")                                                  \
-	X(SEND_QUEUE, "error of an unreliable send queue")
+	X(SEND_QUEUE, "error of an unreliable send queue")                               \
+	X(DEVICE, "error of the device")
 
 /* Which timer fired */
 #define TRACE_TIMERS(X)                                                                  \

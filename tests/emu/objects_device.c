@@ -62,6 +62,31 @@ START_TEST(the_port_is_that_of_the_interface)
 }
 END_TEST
 
+START_TEST(a_port_that_is_held_down_stays_so_whatever_the_interface_does)
+{
+	struct ibv_port_attr p;
+
+	emu_port_fail(fake.hca, 77);
+	ck_assert_uint_eq(fake.repair_at, 77);
+	emu_set_port(fake.hca, true, IBV_MTU_2048);
+	emu_query_port(fake.hca, &p);
+	ck_assert_int_eq(p.state, IBV_PORT_DOWN);
+	ck_assert_int_eq(p.active_mtu, IBV_MTU_2048);
+	ck_assert_int_eq(fake.events, 1);
+	emu_set_port(fake.hca, false, IBV_MTU_2048);
+	emu_port_repair(fake.hca); /* the interface is down now */
+	ck_assert_int_eq(fake.events, 1);
+	emu_set_port(fake.hca, true, IBV_MTU_2048);
+	ck_assert_int_eq(fake.events, 2);
+	emu_hca_die(fake.hca);
+	emu_hca_die(fake.hca);
+	ck_assert_int_eq(fake.events, 4);
+	emu_port_repair(fake.hca); /* nothing brings it back */
+	emu_query_port(fake.hca, &p);
+	ck_assert_int_eq(p.state, IBV_PORT_DOWN);
+}
+END_TEST
+
 START_TEST(violations_of_keys_are_counted)
 {
 	struct ibv_port_attr p;
@@ -305,6 +330,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, fake_setup, fake_teardown);
 	tcase_add_test(tc, the_device_says_what_it_can);
 	tcase_add_test(tc, the_port_is_that_of_the_interface);
+	tcase_add_test(tc, a_port_that_is_held_down_stays_so_whatever_the_interface_does);
 	tcase_add_test(tc, violations_of_keys_are_counted);
 	tcase_add_test(tc, gids_come_and_go);
 	tcase_add_test(tc, address_handles_are_checked);

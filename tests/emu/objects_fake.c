@@ -92,6 +92,11 @@ void tr_hca_fini(struct emu_hca *hca)
 {
 }
 
+void tr_port_repair_at(struct emu_hca *hca, uint64_t when)
+{
+	fake.repair_at = when;
+}
+
 int tr_qp_init(struct emu_qp *qp)
 {
 	note("init");

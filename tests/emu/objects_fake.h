@@ -46,6 +46,7 @@ struct fake {
 	uint32_t lease;
 	int leases;
 	int mcast_in, mcast_out, mcast_error;
+	uint64_t repair_at;
 	const char *tr;
 	int tr_calls;
 	char line[256];

@@ -280,10 +280,10 @@ START_TEST(an_injected_event_comes)
 		const char *rule;
 		enum ibv_event_type type;
 	} events[] = {
-	    {"call=ibv_alloc_pd,do=async:PORT_ERR", IBV_EVENT_PORT_ERR},
-	    {"call=ibv_alloc_pd,do=async:GID_CHANGE", IBV_EVENT_GID_CHANGE},
-	    {"call=ibv_alloc_pd,do=async:DEVICE_FATAL", IBV_EVENT_DEVICE_FATAL},
-	    {"call=ibv_post_send,do=async:QP_ACCESS_ERR", IBV_EVENT_QP_ACCESS_ERR}};
+	    {"call=ibv_alloc_pd,do=async:PKEY_CHANGE", IBV_EVENT_PKEY_CHANGE},
+	    {"call=ibv_alloc_pd,do=async:CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER},
+	    {"call=ibv_alloc_pd,do=async:PORT_ACTIVE", IBV_EVENT_PORT_ACTIVE},
+	    {"call=ibv_post_send,do=async:COMM_EST", IBV_EVENT_COMM_EST}};
 	struct ibv_async_event e;
 	struct ibv_mr *from, *to;
 	struct pollfd p;
@@ -297,12 +297,177 @@ START_TEST(an_injected_event_comes)
 		ck_assert_int_eq(poll(&p, 1, 10000), 1);
 		ck_assert_int_eq(ibv_get_async_event(l.ctx, &e), 0);
 		ck_assert_int_eq(e.event_type, events[i].type);
-		if (e.event_type == IBV_EVENT_QP_ACCESS_ERR)
+		if (e.event_type == IBV_EVENT_COMM_EST)
 			ck_assert_ptr_eq(e.element.qp, l.left);
 		ibv_ack_async_event(&e);
 		ck_assert_int_eq(poll(&p, 1, 0), 0);
 	}
 	end(from, to);
+}
+END_TEST
+
+/* The next event of the device; it is acknowledged */
+static enum ibv_event_type next_event(void)
+{
+	struct pollfd p = {.fd = l.ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event e;
+
+	ck_assert_int_eq(poll(&p, 1, 10000), 1);
+	ck_assert_int_eq(ibv_get_async_event(l.ctx, &e), 0);
+	ibv_ack_async_event(&e);
+	return e.event_type;
+}
+
+static enum ibv_port_state port_state(void)
+{
+	struct ibv_port_attr port;
+
+	ck_assert_int_eq(ibv_query_port(l.ctx, 1, &port), 0);
+	return port.state;
+}
+
+/* What sysfs says of the port: "4: ACTIVE" */
+static int state_in_sysfs(void)
+{
+	char path[300], text[40] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/state",
+		 ibv_get_device_name(l.ctx->device));
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_ptr_nonnull(fgets(text, sizeof(text), f));
+	fclose(f);
+	return atoi(text);
+}
+
+START_TEST(a_qp_of_which_an_event_tells_an_error_is_in_err)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_mr *from, *to;
+
+	warm(&from, &to);
+	inject("call=ibv_post_send,do=async:QP_ACCESS_ERR");
+	ck_assert_int_eq(write_all(from, to), IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(next_event(), IBV_EVENT_QP_ACCESS_ERR);
+	ck_assert_int_eq(ibv_query_qp(l.left, &attr, IBV_QP_STATE, &init), 0);
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_ERR);
+	end(from, to);
+}
+END_TEST
+
+START_TEST(a_port_that_is_down_passes_no_packets)
+{
+	struct ibv_mr *from, *to;
+
+	warm(&from, &to);
+	inject("call=ibv_post_send,do=async:PORT_ERR");
+	ck_assert_int_eq(write_all(from, to), IBV_WC_RETRY_EXC_ERR);
+	ck_assert_int_eq(next_event(), IBV_EVENT_PORT_ERR);
+	ck_assert_int_eq(port_state(), IBV_PORT_DOWN);
+	ck_assert_int_eq(state_in_sysfs(), IBV_PORT_DOWN);
+	inject("call=ibv_query_device,do=async:PORT_ACTIVE");
+	ck_assert_int_eq(ibv_query_device(l.ctx, &(struct ibv_device_attr){0}), 0);
+	ck_assert_int_eq(next_event(), IBV_EVENT_PORT_ACTIVE);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	ck_assert_int_eq(state_in_sysfs(), IBV_PORT_ACTIVE);
+	lab_connect(&l);
+	ck_assert_int_eq(write_all(from, to), IBV_WC_SUCCESS);
+	end(from, to);
+}
+END_TEST
+
+START_TEST(a_port_that_comes_up_again_loses_nothing)
+{
+	struct ibv_mr *from, *to;
+	uint64_t begin = now_ms();
+
+	warm(&from, &to);
+	inject("call=ibv_post_send,do=link-down:30ms");
+	lab_fill(from->addr, 4 * LAB_PAGE, 7);
+	ck_assert_int_eq(write_all(from, to), IBV_WC_SUCCESS);
+	ck_assert_uint_ge(now_ms() - begin, 29);
+	ck_assert(lab_is(to->addr, 4 * LAB_PAGE, 7));
+	ck_assert_int_eq(next_event(), IBV_EVENT_PORT_ERR);
+	ck_assert_int_eq(next_event(), IBV_EVENT_PORT_ACTIVE);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	end(from, to);
+}
+END_TEST
+
+/* The index of the GID; -1: it has none */
+static int index_of(const union ibv_gid *gid)
+{
+	union ibv_gid g;
+
+	for (int i = 0; i < 64; i++)
+		if (!ibv_query_gid(l.ctx, 1, i, &g) && !memcmp(&g, gid, sizeof(g)))
+			return i;
+	return -1;
+}
+
+START_TEST(a_gid_that_changes_has_another_index)
+{
+	struct ibv_mr *from, *to;
+	union ibv_gid gid;
+
+	warm(&from, &to);
+	ck_assert_int_eq(ibv_query_gid(l.ctx, 1, 0, &gid), 0);
+	inject("call=ibv_post_send,do=async:GID_CHANGE");
+	ck_assert_int_eq(write_all(from, to), IBV_WC_SUCCESS); /* it has its path */
+	ck_assert_int_eq(next_event(), IBV_EVENT_GID_CHANGE);
+	ck_assert_int_gt(index_of(&gid), 0);
+	end(from, to);
+}
+END_TEST
+
+START_TEST(a_limit_of_an_srq_is_reached_once_and_if_it_is_armed)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct pollfd p = {.events = POLLIN};
+	struct ibv_recv_wr wr = {0}, *bad;
+	struct ibv_srq_attr attr;
+	struct ibv_srq *srq;
+
+	lab_begin(&l);
+	p.fd = l.ctx->async_fd;
+	srq = ibv_create_srq(l.pd, &init);
+	ck_assert_ptr_nonnull(srq);
+	inject("call=ibv_post_srq_recv,from=1,do=async:SRQ_LIMIT_REACHED");
+	ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	ck_assert_int_eq(poll(&p, 1, 20), 0); /* none is armed */
+	attr = (struct ibv_srq_attr){.srq_limit = 2};
+	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+	ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	ck_assert_int_eq(next_event(), IBV_EVENT_SRQ_LIMIT_REACHED);
+	ck_assert_int_eq(poll(&p, 1, 20), 0);
+	ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
+	ck_assert_uint_eq(attr.srq_limit, 0);
+	ibv_destroy_srq(srq);
+	lab_close(&l);
+}
+END_TEST
+
+START_TEST(a_device_that_fails_for_good_takes_all_back)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_mr *from, *to;
+
+	warm(&from, &to);
+	inject("call=ibv_post_send,do=async:DEVICE_FATAL");
+	ck_assert_int_eq(write_all(from, to), IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(next_event(), IBV_EVENT_DEVICE_FATAL);
+	ck_assert_int_eq(next_event(), IBV_EVENT_PORT_ERR);
+	errno = 0;
+	ck_assert(!ibv_alloc_pd(l.ctx) && errno == EIO);
+	ck_assert_int_eq(ibv_query_qp(l.left, &attr, IBV_QP_STATE, &init), EIO);
+	inject(""); /* not for want of rules */
+	errno = 0;
+	ck_assert(!ibv_create_cq(l.ctx, 1, NULL, NULL, 0) && errno == EIO);
+	end(from, to); /* every object is destroyed */
 }
 END_TEST
 
@@ -363,6 +528,12 @@ int main(void)
 	tcase_add_test(tc, a_completion_fails_and_its_qp_with_it);
 	tcase_add_test(tc, a_qp_enters_err_before_a_post);
 	tcase_add_test(tc, an_injected_event_comes);
+	tcase_add_test(tc, a_qp_of_which_an_event_tells_an_error_is_in_err);
+	tcase_add_test(tc, a_port_that_is_down_passes_no_packets);
+	tcase_add_test(tc, a_port_that_comes_up_again_loses_nothing);
+	tcase_add_test(tc, a_gid_that_changes_has_another_index);
+	tcase_add_test(tc, a_limit_of_an_srq_is_reached_once_and_if_it_is_armed);
+	tcase_add_test(tc, a_device_that_fails_for_good_takes_all_back);
 	tcase_add_test(tc, a_fork_between_posts_changes_nothing);
 	tcase_add_test(tc, packets_need_a_way_where_somebody_asks);
 	return lab_main(s);

@@ -3,8 +3,10 @@
  */
 #include "verbs/uverbs/uverbs_points.h"
 
+#include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <string.h>
 
 #include "verbs/engine/event_channel.h"
 
@@ -85,32 +87,63 @@ static bool ask(const char *verb, struct inject_what *what)
 	return inject_ask(&p, what);
 }
 
-/* With the engine's lock; @o: what the verb is about, or NULL */
+/* An event of a QP that is an error: the QP is in ERR then */
+static void fail_qp(struct uobject *o, enum ibv_event_type type)
+{
+	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	emu_qp_modify(o->qp, &attr, IBV_QP_STATE);
+	event_post(&uobject_events(o)->async, type);
+}
+
+/*
+ * With the engine's lock; @o: what the verb is about, or NULL. What an event tells of is so: a port that
+ * is down, another GID, a limit that is used up, a device that is of no use any more.
+ */
 static void have_event(struct uverbs_context *ctx, struct uobject *o,
 		       enum ibv_event_type type)
 {
+	struct ibv_port_attr port;
+
 	switch (type) {
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
+		if (o && o->type == UOBJECT_QP)
+			fail_qp(o, type);
+		break;
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		if (o)
 			event_post(&uobject_events(o)->async, type);
 		break;
-	case IBV_EVENT_DEVICE_FATAL:
-	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		if (o && o->type == UOBJECT_SRQ)
+			emu_srq_limit_reached(o->srq);
+		break;
 	case IBV_EVENT_PORT_ERR:
+		emu_port_fail(ctx->hca, 0);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		emu_query_port(ctx->hca, &port);
+		if (port.state == IBV_PORT_ACTIVE)
+			engine_port_event(ctx->dev, type);
+		emu_port_repair(ctx->hca);
+		break;
+	case IBV_EVENT_GID_CHANGE:
+		emu_gid_move(ctx->hca);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		emu_hca_die(ctx->hca);
+		break;
 	case IBV_EVENT_LID_CHANGE:
 	case IBV_EVENT_PKEY_CHANGE:
 	case IBV_EVENT_SM_CHANGE:
 	case IBV_EVENT_CLIENT_REREGISTER:
-	case IBV_EVENT_GID_CHANGE:
 		engine_port_event(ctx->dev, type);
 		break;
 	case IBV_EVENT_CQ_ERR: /* of no verb (inject/rule.c) */
@@ -135,16 +168,27 @@ static int obey(struct uverbs_context *ctx, const struct inject_what *what,
 		emu_qp_modify(o->qp, &attr, IBV_QP_STATE);
 	else if (what->action == INJECT_DO_ASYNC)
 		have_event(ctx, o, (enum ibv_event_type)what->value);
+	else if (what->action == INJECT_DO_LINK_DOWN)
+		emu_port_fail(ctx->hca, engine_now() + what->time);
 	engine_progress(ctx->engine, ENGINE_CHANGED);
 	engine_leave(ctx->engine);
 	return 0;
 }
 
+/* What is made before can be given back to a device that has failed for good; nothing else works. */
+static bool gives_back(const char *verb)
+{
+	return !strncmp(verb, "ibv_de", 6) || !strncmp(verb, "ibv_close", 9);
+}
+
 int uverbs_point(struct uverbs_context *ctx, const char *verb)
 {
 	struct inject_what what;
+	int ret = inject_on(INJECT_CALL) && ask(verb, &what)
+		      ? obey(ctx, &what, UOBJECT_PD, 0)
+		      : 0;
 
-	return ask(verb, &what) ? obey(ctx, &what, UOBJECT_PD, 0) : 0;
+	return !ret && emu_hca_is_dead(ctx->hca) && !gives_back(verb) ? -EIO : ret;
 }
 
 int uverbs_point_post(struct uverbs_context *ctx, const char *verb,

@@ -23,12 +23,16 @@ int uverbs_ask_method(struct uverbs_request *r);
 /* Without rules for calls, which is what all messages pay for, no function is called. */
 static inline int uverbs_point_command(struct uverbs_context *ctx, uint32_t command)
 {
-	return inject_on(INJECT_CALL) ? uverbs_ask_command(ctx, command) : 0;
+	return inject_on(INJECT_CALL) || emu_hca_is_dead(ctx->hca)
+		   ? uverbs_ask_command(ctx, command)
+		   : 0;
 }
 
 static inline int uverbs_point_method(struct uverbs_request *r)
 {
-	return inject_on(INJECT_CALL) ? uverbs_ask_method(r) : 0;
+	return inject_on(INJECT_CALL) || emu_hca_is_dead(r->ctx->hca)
+		   ? uverbs_ask_method(r)
+		   : 0;
 }
 
 #endif
