@@ -862,9 +862,7 @@ static int run_script(struct service *s)
 		if (!rule_due(s, rule, &mr->demand->rule[i]))
 			continue;
 		drop_page(mr, mr->demand->pt.first + rule->page);
-		if (rule->action == SCRIPT_MODEL)
-			s->model = rule->model;
-		if (rule->action == SCRIPT_ERROR)
+		if (serve_as(s, &(struct inject_what){.action = rule->action}))
 			ret = -EFAULT;
 	}
 	dom_unlock(mr->dom);

@@ -1,10 +1,11 @@
 /*
- * script.c - parser of scripted faults, and the names of fault models; see script.h.
+ * script.c - scripted faults in the words of inject/, whose parser takes them, and the names of fault
+ * models; see script.h.
  */
 #include "base/text.h"
+#include "inject/rule.h"
 #include "odp/script.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,90 +45,92 @@ static int complain(struct parser *p, const char *what, const char *text)
 	return -EINVAL;
 }
 
-static bool number(const char *s, int base, uint64_t max, uint64_t *out)
-{
-	char *end;
+/*
+ * A word of a script, and how inject/ says the same. Names of MRs are not said there: they may
+ * have any character.
+ */
+enum { MR, PAGE, ACCESS, FAULT, N_WORDS };
+static const struct {
+	const char *word, *says, *bad;
+} words[N_WORDS] = {
+    [MR] = {"mr", "mr", "bad key"},
+    [PAGE] = {"page", "page", "bad page"},
+    [ACCESS] = {"access", "n", "bad number of an access (1 is the first)"},
+    [FAULT] = {"fault", "do", "unknown fault"},
+};
 
-	if (base == 16 ? !isxdigit((unsigned char)*s) : !isdigit((unsigned char)*s))
-		return false;
-	errno = 0;
-	*out = strtoull(s, &end, base);
-	return !errno && !*end && *out <= max;
+/* What is not the name of a fault model has two others */
+static const char *says_fault(const char *v)
+{
+	enum odp_fault_model model;
+
+	if (!strcmp(v, "evict"))
+		return "absent";
+	if (!strcmp(v, "error"))
+		return v;
+	return odp_model_from_name(v, &model) || model == ODP_FAULT_SYNC ? "" : v;
 }
 
-static int parse_mr(struct parser *p, struct script_rule *r, const char *v)
+/* Take one value by the parser of inject/, in a rule that is whole otherwise */
+static int take(struct parser *p, struct script_rule *r, int word, const char *v)
 {
-	uint64_t key;
+	const char *says = word == FAULT ? says_fault(v) : v;
+	struct inject_rule one;
+	char text[320];
 
-	if (!strcmp(v, "*")) {
-		r->any = true;
-		return 0;
-	}
-	if (!strncmp(v, "0x", 2)) {
-		if (!number(v + 2, 16, UINT32_MAX, &key))
-			return complain(p, "bad key", v);
-		r->by_key = true;
-		r->key = (uint32_t)key;
-		return 0;
-	}
-	if (!*v || strlen(v) >= sizeof(r->name))
+	if (word == MR && (!*v || strlen(v) >= sizeof(r->name)))
 		return complain(p, "bad name of an MR", v);
-	strcpy(r->name, v);
-	return 0;
-}
-
-static int parse_fault(struct parser *p, struct script_rule *r, const char *v)
-{
-	if (!strcmp(v, "evict")) {
-		r->action = SCRIPT_EVICT;
-	} else if (!strcmp(v, "error")) {
-		r->action = SCRIPT_ERROR;
-	} else {
-		r->action = SCRIPT_MODEL;
-		if (odp_model_from_name(v, &r->model) || r->model == ODP_FAULT_SYNC)
-			return complain(p, "unknown fault", v);
+	if (word == MR && strncmp(v, "0x", 2) != 0) {
+		r->any = !strcmp(v, "*");
+		strcpy(r->name, v);
+		return 0;
+	}
+	snprintf(text, sizeof(text), "access,%s=%s%s", words[word].says, says,
+		 word == FAULT ? "" : ",do=absent");
+	if (inject_parse(text, &one, 1, NULL, 0) != 1)
+		return complain(p, words[word].bad, v);
+	switch (word) {
+	case MR:
+		r->by_key = true;
+		r->key = one.key;
+		break;
+	case PAGE:
+		r->page = one.page;
+		break;
+	case ACCESS:
+		r->access = one.n;
+		break;
+	case FAULT:
+		r->action = one.action;
+		break;
 	}
 	return 0;
 }
-
-enum { HAS_MR = 1, HAS_PAGE = 2, HAS_ACCESS = 4, HAS_FAULT = 8 };
 
 static int parse_member(struct parser *p, struct script_rule *r, char *member,
 			unsigned int *has)
 {
 	char *v = strchr(member, '=');
-	unsigned int bit;
-	int ret = 0;
+	int word = 0, ret;
 
 	if (!v)
 		return complain(p, "no '='", member);
 	*v++ = 0;
-	if (!strcmp(member, "mr")) {
-		bit = HAS_MR;
-		ret = parse_mr(p, r, v);
-	} else if (!strcmp(member, "page")) {
-		bit = HAS_PAGE;
-		if (!number(v, 10, UINT64_MAX >> 12, &r->page))
-			ret = complain(p, "bad page", v);
-	} else if (!strcmp(member, "access")) {
-		bit = HAS_ACCESS;
-		if (!number(v, 10, UINT64_MAX, &r->access) || !r->access)
-			ret = complain(p, "bad number of an access (1 is the first)", v);
-	} else if (!strcmp(member, "fault")) {
-		bit = HAS_FAULT;
-		ret = parse_fault(p, r, v);
-	} else {
+	while (word < N_WORDS && strcmp(words[word].word, member) != 0)
+		word++;
+	if (word == N_WORDS)
 		return complain(p, "unknown word", member);
-	}
-	if (!ret && (*has & bit))
+	ret = take(p, r, word, v);
+	if (!ret && (*has & 1u << word))
 		return complain(p, "word given twice", member);
-	*has |= bit;
+	*has |= 1u << word;
 	return ret;
 }
 
 static int parse_rule(struct parser *p, struct script_rule *r, const char *text,
 		      size_t len)
 {
+	const unsigned int needed = 1u << MR | 1u << PAGE | 1u << ACCESS;
 	char buf[256], *save, *member;
 	unsigned int has = 0;
 	int ret;
@@ -136,14 +139,14 @@ static int parse_rule(struct parser *p, struct script_rule *r, const char *text,
 		return complain(p, "rule too long", text);
 	memcpy(buf, text, len);
 	buf[len] = 0;
+	r->action = INJECT_DO_ABSENT;
 	for (member = strtok_r(buf, ",", &save); member;
 	     member = strtok_r(NULL, ",", &save)) {
 		ret = parse_member(p, r, member, &has);
 		if (ret)
 			return ret;
 	}
-	if ((has & (HAS_MR | HAS_PAGE | HAS_ACCESS)) !=
-	    (HAS_MR | HAS_PAGE | HAS_ACCESS)) {
+	if ((has & needed) != needed) {
 		snprintf(buf, sizeof(buf), "%.*s", (int)(len < 200 ? len : 200), text);
 		return complain(p, "mr=, page= and access= are needed", buf);
 	}

@@ -1,7 +1,8 @@
 /*
  * script.h - scripted faults: "the 3rd access to page 7 of the MR named X faults".
  *
- * Only the language and its rules; fault.c acts on them.
+ * An older language for some of what inject/ can do; fault.c acts on both alike. Counts are those of one
+ * page of one MR, where a rule of inject/ counts all accesses that fit it.
  */
 #ifndef URXE_ODP_SCRIPT_H
 #define URXE_ODP_SCRIPT_H
@@ -10,28 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "inject/rule.h"
 #include "odp/odp.h"
 
-enum script_action {
-	SCRIPT_EVICT, /* the page is not there any more; the MR's own model does the rest
-		       */
-	SCRIPT_ERROR, /* the memory cannot be had */
-	SCRIPT_MODEL, /* as EVICT, and the fault is served by @model */
-};
-
 /*
- * struct script_rule
+ * struct script_rule - a rule of inject/ about one page, counted for each MR by itself
  * @any, @by_key, @key, @name: which MRs
  * @page:	counted from the page of the MR's first byte
  * @access:	1 is the first
+ * @action:	what it does, as to an access
  */
 struct script_rule {
 	bool any, by_key;
 	uint32_t key;
-	char name[32];
+	char name[INJECT_NAME];
 	uint64_t page, access;
-	enum script_action action;
-	enum odp_fault_model model;
+	enum inject_do action;
 };
 
 struct script {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inject/rule.h"
 #include "sim.h"
 
 static enum sim_kind current_kind;
@@ -40,7 +41,7 @@ static void usage(FILE *to)
 	fputs(
 	    "usage: sim [--kind KIND] [--seeds N] [--start S] [--seed S] [--record DIR] "
 	    "[--verbose] "
-	    "[--keep-going]\n"
+	    "[--keep-going] [--inject RULES]\n"
 	    "  --kind KIND    only these scenarios (repeatable); without it all\n"
 	    "  --seeds N      how many of each kind, 1000\n"
 	    "  --start S      the first seed, 1\n"
@@ -48,6 +49,10 @@ static void usage(FILE *to)
 	    "  --record DIR   each host writes a trace there, see urxe help report\n"
 	    "  --verbose      a line for each scenario\n"
 	    "  --keep-going   do not stop at the first failure; print one line for each\n"
+	    "  --inject RULES what goes wrong in each scenario, see urxe-inject(7); the "
+	    "model knows "
+	    "of no\n"
+	    "                 failures but those that are repaired\n"
 	    "kinds:",
 	    to);
 	for (int i = 0; i < SIM_KINDS; i++)
@@ -145,6 +150,7 @@ int main(int argc, char **argv)
 	    {"record", required_argument, NULL, 'r'},
 	    {"verbose", no_argument, NULL, 'v'},
 	    {"keep-going", no_argument, NULL, 'g'},
+	    {"inject", required_argument, NULL, 'i'},
 	    {"help", no_argument, NULL, 'h'},
 	    {0},
 	};
@@ -175,6 +181,10 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			sim_record_dir = optarg;
+			break;
+		case 'i':
+			ok = inject_parse(optarg, NULL, INJECT_MAX_RULES, NULL, 0) >= 0;
+			sim_inject_rules = optarg;
 			break;
 		case 'v':
 			verbose = true;

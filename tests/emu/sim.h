@@ -432,7 +432,7 @@ struct sim_world {
 	uint8_t *disturbed; /* hash of (QPN, PSN, direction) -> disturbances */
 
 	uint64_t runs; /* calls of emu_hca_run() */
-	uint64_t pkts, lost, duped, wcs, ops_ok, faults_seen;
+	uint64_t pkts, lost, duped, injected, wcs, ops_ok, faults_seen;
 	uint32_t cqe; /* of the hosts' CQs */
 	bool judged;  /* the scenario was run to its end (not drawn too large to fit) */
 	bool pinned_only; /* programs are drawn that touch no on-demand memory */
@@ -458,6 +458,8 @@ struct sim_world {
 void sim_world_init(struct sim_world *w, enum sim_kind kind, uint64_t seed);
 /* Each host writes a trace hN.trace there; NULL: none does */
 extern const char *sim_record_dir;
+/* Rules of inject/ for each scenario: of packets, of accesses, faults and completions; checked before */
+extern const char *sim_inject_rules;
 int sim_hosts_create(struct sim_world *w);
 void sim_hosts_destroy(struct sim_world *w);
 void sim_world_fini(struct sim_world *w);
@@ -560,7 +562,7 @@ void sim_fuzz_verbs(struct sim_world *w);
  * True if it went as it must; else @why says what did not.
  */
 struct sim_stats {
-	uint64_t scenarios, judged, runs, packets, lost, completions, faults;
+	uint64_t scenarios, judged, runs, packets, lost, injected, completions, faults;
 };
 bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char *),
 	     void *arg, char *why, size_t why_len, struct sim_stats *stats);

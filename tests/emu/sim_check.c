@@ -55,6 +55,42 @@ KIND_TEST(wire_garbage_never_crashes, SIM_GARBAGE)
 KIND_TEST(random_verbs_never_crash_and_leave_nothing, SIM_VERBS)
 KIND_TEST(nonsense_in_rings_never_crashes, SIM_WQE)
 
+/* The core, its memory and the network ask the rules that real programs run by. */
+START_TEST(what_is_injected_is_repaired_as_what_happens_by_itself)
+{
+	static const char *const rules[] = {
+	    "out=ACK,every=3,do=lose", "in=SEND_LAST,n=1,do=double",
+	    "out=WRITE_ONLY,from=1,do=delay:300us", "access,every=5,do=absent",
+	    "access=write,n=3,do=rnr;fault,n=2,do=slow:1ms"};
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		struct sim_stats plain = {0}, ruled = {0};
+
+		sim_inject_rules = "";
+		ck_assert(sim_many(SIM_ODP, 1, 30, &plain));
+		ck_assert_uint_eq(plain.injected, 0);
+		sim_inject_rules = rules[i];
+		ck_assert_msg(sim_many(SIM_ODP, 1, 30, &ruled), "%s", rules[i]);
+		ck_assert(ruled.injected || ruled.faults != plain.faults);
+	}
+	sim_inject_rules = "";
+}
+END_TEST
+
+START_TEST(an_injected_completion_ends_its_qp_in_the_simulator_too)
+{
+	struct sim_stats stats = {0};
+	char why[512] = "";
+
+	sim_inject_rules = "completion,n=1,do=RETRY_EXC_ERR";
+	for (uint64_t seed = 1; seed <= 20 && !*why; seed++)
+		sim_one(SIM_RC, seed, NULL, NULL, why, sizeof(why), &stats);
+	sim_inject_rules = "";
+	/* the model knows of no such failure: it says that one came */
+	ck_assert_msg(*why, "nothing failed");
+}
+END_TEST
+
 /* FNV-1a over the ladder */
 static void hash_line(void *arg, const char *line)
 {
@@ -119,6 +155,8 @@ static Suite *suite(void)
 	tcase_add_test(bad, wire_garbage_never_crashes);
 	tcase_add_test(bad, random_verbs_never_crash_and_leave_nothing);
 	tcase_add_test(bad, nonsense_in_rings_never_crashes);
+	tcase_add_test(self, what_is_injected_is_repaired_as_what_happens_by_itself);
+	tcase_add_test(self, an_injected_completion_ends_its_qp_in_the_simulator_too);
 	tcase_add_test(self, a_seed_replays_exactly);
 	suite_add_tcase(s, rel);
 	suite_add_tcase(s, err);

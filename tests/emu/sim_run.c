@@ -30,6 +30,7 @@ bool sim_one(enum sim_kind kind, uint64_t seed, void (*trace)(void *, const char
 	stats->packets += w->pkts;
 	stats->runs += w->runs;
 	stats->lost += w->lost;
+	stats->injected += w->injected;
 	stats->completions += w->wcs;
 	stats->faults += w->faults_seen;
 	return !w->failed;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/splitmix.h"
+#include "inject/inject.h"
 #include "trace/recorder.h"
 #include "sim.h"
 #include "trace/names.h"
@@ -273,13 +274,35 @@ static void spoof(struct sim_world *w, struct sim_host *from, struct sim_host *t
 		p->data[11]++; /* PSN */
 }
 
+/* A rule of --inject about this packet; true: it is lost */
+static bool obey(struct sim_world *w, enum inject_kind kind, const uint8_t *data,
+		 uint64_t *delay, bool *twice)
+{
+	const struct inject_point p = {
+	    .kind = kind, .name = sim_op_name(data[0]), .object = ""};
+	struct inject_what what;
+
+	if (!inject_on(kind) || !inject_ask(&p, &what))
+		return false;
+	w->injected++;
+	*delay += what.time;
+	*twice |= what.action == INJECT_DO_DOUBLE;
+	return what.action == INJECT_DO_LOSE || what.action == INJECT_DO_DAMAGE;
+}
+
 static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host *to,
 		     const uint8_t *data, uint32_t len)
 {
 	uint64_t delay = w->net.delay;
+	bool twice = false;
 	uint32_t draw = sim_below(&w->rng, 1000);
 
 	w->pkts++;
+	if (obey(w, INJECT_OUT, data, &delay, &twice) ||
+	    obey(w, INJECT_IN, data, &delay, &twice)) {
+		trace_pkt(w, from->id, to->id, "INJECTED", data, len);
+		return;
+	}
 	if (w->drop_nr == w->pkts) {
 		trace_pkt(w, from->id, to->id, "LOST", data, len);
 		w->dropped_at = w->now;
@@ -313,7 +336,7 @@ static void transmit(struct sim_world *w, struct sim_host *from, struct sim_host
 	}
 	trace_pkt(w, from->id, to->id, "", data, len);
 	deliver_at(w, from, to, data, len, delay);
-	if (sim_chance(&w->rng, w->net.dup) && may_disturb(w, data)) {
+	if ((sim_chance(&w->rng, w->net.dup) && may_disturb(w, data)) || twice) {
 		trace_pkt(w, from->id, to->id, "AGAIN", data, len);
 		w->duped++;
 		deliver_at(w, from, to, data, len,
@@ -633,6 +656,8 @@ bool sim_run(struct sim_world *w, uint64_t until)
 	return false;
 }
 
+const char *sim_inject_rules = "";
+
 void sim_world_init(struct sim_world *w, enum sim_kind kind, uint64_t seed)
 {
 	struct sim_qp *qp = w->qp;
@@ -652,6 +677,9 @@ void sim_world_init(struct sim_world *w, enum sim_kind kind, uint64_t seed)
 	w->seed = seed;
 	w->now = 1 * MS;
 	sim_rng_seed(&w->rng, seed * SIM_KINDS + (uint64_t)kind);
+	/* counts begin anew: a seed replays exactly */
+	if (inject_replace(sim_inject_rules, true, NULL, 0))
+		abort();
 }
 
 const char *sim_record_dir;

@@ -82,13 +82,50 @@ START_TEST(rules_are_parsed)
 	ck_assert_uint_eq(s->n, 2);
 	ck_assert_uint_eq(s->rule[0].page, 2);
 	ck_assert_uint_eq(s->rule[0].access, 3);
-	ck_assert_int_eq(s->rule[0].action, SCRIPT_EVICT);
+	ck_assert_int_eq(s->rule[0].action, INJECT_DO_ABSENT);
 	ck_assert(script_matches(&s->rule[0], 16, "n"));
 	ck_assert(!script_matches(&s->rule[0], 17, "n"));
-	ck_assert_int_eq(s->rule[1].action, SCRIPT_MODEL);
-	ck_assert_int_eq(s->rule[1].model, ODP_FAULT_FLOOD);
+	ck_assert_int_eq(s->rule[1].action, INJECT_DO_FLOOD);
 	ck_assert(script_matches(&s->rule[1], 16, "n"));
 	ck_assert(!script_matches(&s->rule[1], 16, ""));
+	free(s);
+}
+END_TEST
+
+START_TEST(a_complaint_has_the_word_and_what_is_wrong)
+{
+	static const struct {
+		const char *script, *says;
+	} wrong[] = {
+	    {"mr=a,page=1x,access=1", "bad page in scripted fault: '1x'"},
+	    {"mr=0xg,page=1,access=1", "bad key in scripted fault: '0xg'"},
+	    {"mr=a,page=1,access=0",
+	     "bad number of an access (1 is the first) in scripted fault: '0'"},
+	    {"mr=a,page=1,access=1,fault=slow:1ms",
+	     "unknown fault in scripted fault: 'slow:1ms'"},
+	    {"mr=a,page=1#,access=1", "bad page in scripted fault: '1#'"},
+	    {"mr=a,page=1\nout\ndo=lose,access=1",
+	     "bad page in scripted fault: '1?out?do=lose'"},
+	    {"mr=a,page", "no '=' in scripted fault: 'page'"},
+	    {"n=1", "unknown word in scripted fault: 'n'"},
+	};
+	char err[128];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		ck_assert_int_eq(odp_script_check(wrong[i].script, err, sizeof(err)),
+				 -EINVAL);
+		ck_assert_str_eq(err, wrong[i].says);
+	}
+}
+END_TEST
+
+START_TEST(a_name_has_any_characters)
+{
+	struct script *s;
+
+	ck_assert_int_eq(script_parse("mr=a #b,page=0,access=1", &s, NULL, 0), 0);
+	ck_assert(script_matches(&s->rule[0], 1, "a #b"));
+	ck_assert(!script_matches(&s->rule[0], 1, "a "));
 	free(s);
 }
 END_TEST
@@ -116,6 +153,8 @@ int main(void)
 	tcase_add_loop_test(tc, bad_is_refused, 0, (int)(sizeof(bad) / sizeof(bad[0])));
 	tcase_add_test(tc, long_rule_is_refused);
 	tcase_add_test(tc, rules_are_parsed);
+	tcase_add_test(tc, a_complaint_has_the_word_and_what_is_wrong);
+	tcase_add_test(tc, a_name_has_any_characters);
 	tcase_add_test(tc, models_have_names);
 	suite_add_tcase(s, tc);
 	return util_run(s);
