@@ -99,6 +99,8 @@ struct emu_notes {
  * @link_up:	the interface is; @held_down: the port is down all the same; @port_up: what is so
  * @dead:	see emu_hca_die()
  * @lost:	where packets are built that a port that is down does not send; @losing: one is
+ * @all_qps:	all; @looked: the next one whose receive queue is looked at, NULL: the first
+ * @srqs_looked: the number of the next SRQ
  */
 struct emu_hca {
 	struct emu_hca_cfg cfg;
@@ -125,6 +127,8 @@ struct emu_hca {
 	struct emu_table srqs;
 	struct emu_qpns qpns;
 	struct emu_cq *cqs_aside;
+	struct emu_qp *all_qps, *looked;
+	uint32_t srqs_looked;
 	struct emu_mcast_group *mcast;
 	uint32_t num_mcast_groups, num_mcast_attached;
 	uint32_t num_pds, num_mrs, num_mws, num_cqs, num_xrcds;
@@ -353,6 +357,14 @@ struct emu_xrcd {
 int emu_srq_take(struct emu_srq *srq, struct emu_recv_wqe *out);
 /* The same on a QP's own ring */
 int emu_rq_take(struct emu_qp *qp, struct emu_recv_wqe *out);
+/*
+ * receive_posts.c: a message to @qp has taken @wqe, from @srq or from the QP's own queue. Posts that
+ * are not in the trace yet come before it. While take_receive is recorded
+ */
+void emu_receives_record(struct emu_qp *qp, struct emu_srq *srq,
+			 const struct emu_recv_wqe *wqe);
+/* For others to see: how many receive requests are in an SRQ, and since when */
+void emu_show_srq(struct emu_srq *srq);
 /* Bytes of a receive WQE in a ring */
 uint32_t emu_recv_wqe_size(uint32_t max_sge);
 struct emu_srq *emu_srq_find(struct emu_hca *hca, uint32_t srqn);

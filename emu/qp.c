@@ -295,6 +295,24 @@ static void record_create(struct emu_hca *hca, const struct emu_qp_init *init,
 	    .max_recv_sge = (uint8_t)init->cap.max_recv_sge, .result = ret);
 }
 
+static void link_qp(struct emu_qp *qp)
+{
+	qp->next = qp->hca->all_qps;
+	qp->prevp = &qp->hca->all_qps;
+	if (qp->next)
+		qp->next->prevp = &qp->next;
+	qp->hca->all_qps = qp;
+}
+
+static void unlink_qp(struct emu_qp *qp)
+{
+	*qp->prevp = qp->next;
+	if (qp->next)
+		qp->next->prevp = qp->prevp;
+	if (qp->hca->looked == qp)
+		qp->hca->looked = qp->next;
+}
+
 static int make_qp(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp **out)
 {
 	struct emu_qp *qp;
@@ -319,6 +337,7 @@ static int make_qp(struct emu_hca *hca, struct emu_qp_init *init, struct emu_qp 
 	if (ret)
 		goto err_qpn;
 	take_refs(qp, 1);
+	link_qp(qp);
 	init->cap = qp->cap;
 	*out = qp;
 	return 0;
@@ -347,6 +366,7 @@ int emu_qp_destroy(struct emu_qp *qp)
 	if (qp->mcast_groups)
 		return -EBUSY;
 	tr_qp_fini(qp);
+	unlink_qp(qp);
 	recorder_object_free(qp->hca->cfg.recorder, qp->seen);
 	emu_mw_qp_gone(qp);
 	emu_qpn_free(qp->hca, qp->qpn);

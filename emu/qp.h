@@ -47,6 +47,7 @@ struct emu_qp {
 	struct emu_mw *mws;
 	struct emu_tr_qp tr;
 	struct trace_object *seen;
+	struct emu_qp *next, **prevp; /* of all QPs of the HCA */
 };
 
 /* An event of the QP */

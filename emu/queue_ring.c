@@ -54,6 +54,8 @@ int emu_ring_resize(struct emu_hca *hca, struct emu_ring *r, uint32_t from,
 	for (uint32_t i = 0; i < count; i++)
 		memcpy(ring_at(&new, i), ring_at(r, from + i), 1u << r->log2_elem);
 	queue_store(&new.buf->producer_index, count);
+	new.recorded = count;
+	new.recorded_of = r->recorded_of;
 	emu_ring_destroy(hca, r);
 	*r = new;
 	return 0;

@@ -22,6 +22,9 @@
  * @log2_elem:	element size
  * @local:	our own index, not masked out of the shared word: the consumer of SQ, RQ,
  *		SRQ, the producer of CQ
+ * @recorded:	of RQ and SRQ: the first entry whose post is not in the trace that began at
+ *		@recorded_of (trace_header.full_from)
+ * @looked:	@local when others were last shown it
  */
 struct emu_ring {
 	struct rxe_queue_buf *buf;
@@ -31,6 +34,8 @@ struct emu_ring {
 	uint32_t slots;
 	uint32_t log2_elem;
 	uint32_t local;
+	uint32_t recorded, looked;
+	uint64_t recorded_of;
 };
 
 /* Make a ring of at least @entries usable entries of @elem bytes. 0 or -ENOMEM */

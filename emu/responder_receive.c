@@ -52,13 +52,16 @@ void resp_rewind_recv(struct tr_resp *resp)
 	resp->rlen = resp->rpart = 0;
 }
 
-static void record_take(struct tr_qp *t, const struct emu_srq *srq)
+static void record_take(struct tr_qp *t, struct emu_srq *srq)
 {
 	const struct emu_ring *r = srq ? &srq->ring : &t->qp->rq;
 	struct trace_qp *s = &t->qp->seen->qp;
 
 	s->rq.posted = ring_count_from(r, r->local);
 	s->rnr_since = 0;
+	if (!recorder_wants(t->qp->hca->cfg.recorder, TRACE_KIND_take_receive))
+		return;
+	emu_receives_record(t->qp, srq, t->resp.rwqe);
 	EMU_TRACE(t->qp->hca, take_receive, .wr_id = t->resp.rwqe->wr_id,
 		  .qpn = t->qp->qpn, .srq = srq ? srq->num : 0,
 		  .num_sge = t->resp.rwqe->num_sge, .left = s->rq.posted,

@@ -39,15 +39,6 @@ static void take_refs(struct emu_srq *srq, int n)
 }
 
 /* What others see of it */
-static void show(struct emu_srq *srq)
-{
-	struct trace_srq *s = &srq->seen->srq;
-
-	s->size = srq->max_wr;
-	s->limit = srq->limit;
-	s->left = ring_count_from(&srq->ring, srq->ring.local);
-}
-
 static int show_new(struct emu_srq *srq)
 {
 	struct trace_object *o = recorder_object(srq->hca->cfg.recorder);
@@ -59,7 +50,7 @@ static int show_new(struct emu_srq *srq)
 	o->created = srq->hca->now;
 	o->srq.pd = srq->pd->num;
 	srq->seen = o;
-	show(srq);
+	emu_show_srq(srq);
 	recorder_object_ready(o, TRACE_OBJ_SRQ);
 	return 0;
 }
@@ -160,7 +151,7 @@ int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mas
 	}
 	if (mask & IBV_SRQ_LIMIT)
 		srq->limit = attr->srq_limit;
-	show(srq);
+	emu_show_srq(srq);
 	return 0;
 }
 

@@ -96,8 +96,9 @@ static void on_wait(void *arg, const struct wait *w)
 	struct explain *x = arg;
 	uint64_t now = now_ns();
 
-	if (w->since && w->since < now && now - w->since >= x->limit &&
-	    is_new(x, w->kind, w->object->serial))
+	/* receive requests are there to wait */
+	if (w->kind != WAIT_MESSAGE && w->since && w->since < now &&
+	    now - w->since >= x->limit && is_new(x, w->kind, w->object->serial))
 		say(x, w->text);
 }
 

@@ -194,6 +194,22 @@ static void add_completion(struct qp *q, const struct moment *m)
 		add_send_completion(q, c->wr_id, c->status, m->time);
 }
 
+/* The first receive request that is posted after the peer was told that there is none */
+static void add_receive(struct findings *f, const struct moment *m)
+{
+	const struct trace_rec_post_receive *p = &m->r.u.post_receive;
+	struct qp *q, *next;
+
+	HASH_ITER (hh, f->qp, q, next) {
+		if (q->key.from != (uint32_t)m->from ||
+		    (p->srq ? q->srq != p->srq : q->key.qpn != p->qpn))
+			continue;
+		q->receives++;
+		if (q->rnr_sent.count && !q->posted_after && !p->late)
+			q->posted_after = m->time;
+	}
+}
+
 static void add_timer(struct qp *q, const struct moment *m)
 {
 	uint64_t ns = findings_span(q->sent, m->time);
@@ -202,6 +218,12 @@ static void add_timer(struct qp *q, const struct moment *m)
 		return;
 	count(&q->timer, m->time, ns);
 	q->waited[WAIT_RETRY] += ns;
+}
+
+static void add_create(struct qp *q, const struct trace_rec_create_qp *p)
+{
+	q->sig_all = p->sig_all;
+	q->srq = p->srq;
 }
 
 static void add_modify(struct qp *q, const struct trace_rec_modify_qp *p)
@@ -417,7 +439,7 @@ static void add_qp_record(struct findings *f, const struct moment *m)
 	} else if (r->kind == TRACE_KIND_timer)
 		add_timer(q, m);
 	else if (r->kind == TRACE_KIND_create_qp)
-		q->sig_all = r->u.create_qp.sig_all;
+		add_create(q, &r->u.create_qp);
 	else if (r->kind == TRACE_KIND_modify_qp)
 		add_modify(q, &r->u.modify_qp);
 	else if (r->kind == TRACE_KIND_qp_state)
@@ -448,6 +470,9 @@ void findings_add(struct findings *f, const struct moment *m)
 	else if (r->kind == TRACE_KIND_cm_event && r->u.cm_event.event < 32 &&
 		 CM_ERRORS >> r->u.cm_event.event & 1)
 		event(f, FINDING_FAILED, m);
+	else if (r->kind == TRACE_KIND_post_receive ||
+		 r->kind == TRACE_KIND_post_srq_receive)
+		add_receive(f, m);
 	else if (trace_field_named(trace_kind(r->kind), "qpn"))
 		add_qp_record(f, m);
 	else

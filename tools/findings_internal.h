@@ -36,7 +36,8 @@ enum { WAIT_RNR, WAIT_RETRY, WAIT_FAULT, N_WAITS };
  * @rnr:	NAKs of the peer that it was not ready; @rnr_since: it waits for that, 0: not
  * @rnr_requests: requests that had to wait, those posted before number @rnr_until are counted
  * @rnr_sent:	own ones; @taken: receive requests taken, @first_after: when the first was after
- *		the first of these NAKs
+ *		the first of these NAKs, @posted_after: when the first was posted after it
+ * @receives:	posts of receive requests, to its own queue or to @srq
  * @timer:	acknowledge timeouts, with the time that passed in silence before
  * @again:	packets sent again, by reason
  * @drop:	packets to it that were thrown away, by reason
@@ -54,7 +55,9 @@ struct qp {
 	uint32_t peer;
 	uint8_t state, status, rnr_retry, retry_cnt;
 	struct since rnr, timer, rnr_sent;
-	uint64_t rnr_since, rnr_requests, rnr_until, taken, first_after;
+	uint64_t rnr_since, rnr_requests, rnr_until, taken, first_after, posted_after;
+	uint64_t receives;
+	uint32_t srq;
 	bool sig_all;
 	struct since again[TRACE_N_WHYS], drop[TRACE_N_DROPS];
 	uint64_t waited[N_WAITS];

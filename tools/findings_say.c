@@ -257,6 +257,14 @@ static bool lacked_pages(const struct findings *f, const struct qp *p)
 	return note && note->note.cause == TRACE_NOTE_FAULT;
 }
 
+/* Is all that a QP's process did in the trace? */
+static bool is_full(const struct findings *f, const struct qp *q)
+{
+	const struct trace_info *i = trace_info(f->t[q->key.from]);
+
+	return i->full && !i->full_from && !i->full_until && !i->overwritten;
+}
+
 static void say_rnr(struct findings *f, struct qp *q)
 {
 	uint64_t now = findings_span(q->rnr_since, f->last);
@@ -278,7 +286,15 @@ static void say_rnr(struct findings *f, struct qp *q)
 		lacked_pages(f, p) ? "pages" : "receive buffers", q->rnr.count,
 		plural(q->rnr.count));
 	if (now)
-		append(x->text, sizeof(x->text), " It still waits at the end.");
+		append(x->text, sizeof(x->text), " It still waits at the end.%s",
+		       p && p->rnr_sent.count && !p->posted_after && is_full(f, p) &&
+			       !lacked_pages(f, p)
+			   ? " The peer has posted none."
+			   : "");
+	else if (p && p->posted_after && !lacked_pages(f, p))
+		append(x->text, sizeof(x->text),
+		       " The peer posted its first one at %s of the trace.",
+		       trace_time_text(findings_span(f->first, p->posted_after), time));
 	else if (p && p->first_after && !lacked_pages(f, p))
 		append(x->text, sizeof(x->text),
 		       " The peer took its first one at %s of the trace.",

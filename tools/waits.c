@@ -102,6 +102,39 @@ static void send_waits(const struct trace_object *o, uint64_t now, wait_fn *fn, 
 	fn(arg, &w);
 }
 
+/* Receive requests that are there, and for which nothing comes */
+static void message_waits(const struct trace_object *o, uint64_t now, wait_fn *fn,
+			  void *arg)
+{
+	const struct trace_qp *q = &o->qp;
+	struct wait w = {.kind = WAIT_MESSAGE, .object = o, .since = q->receives_since};
+	char since[32];
+
+	if (!q->rq.posted || !q->receives_since)
+		return;
+	snprintf(w.text, sizeof(w.text),
+		 "QP 0x%06x: %u of %u receive requests are posted and have waited %s for "
+		 "a message; the first has wr_id 0x%" PRIx64,
+		 o->id, q->rq.posted, q->rq.depth, span(w.since, now, since),
+		 q->rq.wr_id);
+	fn(arg, &w);
+}
+
+static void srq_waits(const struct trace_object *o, uint64_t now, wait_fn *fn, void *arg)
+{
+	struct wait w = {.kind = WAIT_MESSAGE, .object = o, .since = o->srq.since};
+	char since[32];
+
+	if (!o->srq.left || !o->srq.since)
+		return;
+	snprintf(w.text, sizeof(w.text),
+		 "SRQ %u: %u of %u receive requests are posted and have waited %s for a "
+		 "message; the first has wr_id 0x%" PRIx64,
+		 o->id, o->srq.left, o->srq.size, span(w.since, now, since),
+		 o->srq.wr_id);
+	fn(arg, &w);
+}
+
 static void receive_waits(const struct trace_object *o, uint64_t now, wait_fn *fn,
 			  void *arg)
 {
@@ -218,6 +251,9 @@ void waits_of(const struct trace_reader *t, const struct trace_object *o, uint64
 	if (o->kind == TRACE_OBJ_QP) {
 		send_waits(o, now, fn, arg);
 		receive_waits(o, now, fn, arg);
+		message_waits(o, now, fn, arg);
+	} else if (o->kind == TRACE_OBJ_SRQ) {
+		srq_waits(o, now, fn, arg);
 	} else if (o->kind == TRACE_OBJ_CQ) {
 		poll_waits(t, o, now, fn, arg);
 	} else if (o->kind == TRACE_OBJ_CM_ID) {

@@ -13,6 +13,7 @@
  * enum wait_kind - what waits
  * WAIT_SEND: the requests of a QP
  * WAIT_PEER: the peer of a QP, because of what is missing here
+ * WAIT_MESSAGE: receive requests that are posted, which is what they are for
  * WAIT_POLL: completions of a CQ
  * WAIT_CM: a connection
  * WAIT_CM_EVENT: events of a CM ID
@@ -21,6 +22,7 @@
 enum wait_kind {
 	WAIT_SEND,
 	WAIT_PEER,
+	WAIT_MESSAGE,
 	WAIT_POLL,
 	WAIT_CM,
 	WAIT_CM_EVENT,

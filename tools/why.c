@@ -123,7 +123,9 @@ static void print_state(const struct view *v, const struct trace_object *o)
 static void print_wait(void *arg, const struct wait *w)
 {
 	/* QP and CM ID have their names in the line above */
-	const char *text = w->object->kind == TRACE_OBJ_CQ ? NULL : strstr(w->text, ": ");
+	bool named =
+	    w->object->kind == TRACE_OBJ_QP || w->object->kind == TRACE_OBJ_CM_ID;
+	const char *text = named ? strstr(w->text, ": ") : NULL;
 
 	if (text)
 		printf("    %s\n", text + 2);
@@ -324,6 +326,8 @@ static void print_objects(const struct view *v)
 			print_qp(v, o);
 		else if (o->kind == TRACE_OBJ_CQ)
 			print_cq(v, o);
+		else if (o->kind == TRACE_OBJ_SRQ)
+			waits_of(v->t, o, v->now, print_wait, NULL);
 		else if (o->kind == TRACE_OBJ_CM_ID)
 			print_cm_id(v, o);
 	}

@@ -77,7 +77,8 @@ struct trace_packet {
 /*
  * struct trace_queue - a send or receive queue
  * @depth:	requests that it has room for
- * @posted:	requests in it (of a receive queue: when it was last looked at)
+ * @posted:	requests in it (of a receive queue: when it was last looked at, some times in a
+ *		second, and at each message)
  * @taken:	of them, those that are under way
  * @wait:	enum trace_wait: what its head waits for, since @since (ns)
  * @wr_id, @opcode: of the head
@@ -100,6 +101,8 @@ struct trace_queue {
  * @rnr_sent:	RNR NAKs sent; @rnr_since: the first of them since the last receive request
  *		was taken, 0: none
  * @entered:	when it entered each state the last time (ns), 0: never; by enum ibv_qp_state
+ * @receives_since: since when there are receive requests and no message takes one (ns), 0: there
+ *		are none; the first of them is @rq.wr_id
  */
 #define TRACE_QP_STATES 7
 struct trace_qp {
@@ -117,6 +120,7 @@ struct trace_qp {
 	uint64_t rnr_since;
 	struct trace_packet out, in;
 	uint64_t entered[TRACE_QP_STATES];
+	uint64_t receives_since;
 };
 
 /*
@@ -140,9 +144,14 @@ struct trace_cq {
 	_Atomic uint64_t vain;
 };
 
-/* struct trace_srq - a shared receive queue; @left: when one was last taken */
+/*
+ * struct trace_srq - a shared receive queue
+ * @left:	receive requests in it, when it was last looked at, as of a QP
+ * @since, @wr_id: as @receives_since and the first of them of a QP
+ */
 struct trace_srq {
 	uint32_t pd, size, limit, left;
+	uint64_t since, wr_id;
 };
 
 /* struct trace_device - @counter: TRACE_HW_COUNTERS, and ours behind them */

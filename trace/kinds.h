@@ -353,6 +353,16 @@ typedef struct trace_ip {
 	F(S, uint32_t, left, NUM)                                                        \
 	F(S, uint64_t, length, BYTES)
 
+#define TRACE_FIELDS_POST_RECEIVE(F, S)                                                  \
+	F(S, uint64_t, wr_id, ADDR)                                                      \
+	F(S, uint32_t, qpn, QPN)                                                         \
+	F(S, uint32_t, srq, NUM)                                                         \
+	F(S, uint64_t, addr, ADDR)                                                       \
+	F(S, uint64_t, length, BYTES)                                                    \
+	F(S, uint32_t, lkey, HEX)                                                        \
+	F(S, uint16_t, num_sge, NUM)                                                     \
+	F(S, uint8_t, late, BOOL)
+
 #define TRACE_FIELDS_COMPLETION(F, S)                                                    \
 	F(S, uint64_t, wr_id, ADDR)                                                      \
 	F(S, uint32_t, qpn, QPN)                                                         \
@@ -622,7 +632,13 @@ typedef struct trace_ip {
 	X(cm_given, cm_given, INFO, "CM ID {id}: {event} given to the program")          \
 	X(cm_address, cm_address, INFO,                                                  \
 	  "CM ID {id} is at {local} port {local_port}, its peer at {remote} port "       \
-	  "{remote_port}")
+	  "{remote_port}")                                                               \
+	X(post_receive, POST_RECEIVE, DETAIL,                                            \
+	  "QP {qpn} post RECV wr_id {wr_id}, {length} in {num_sge} SGEs"                 \
+	  "{late:, seen when a message came}")                                           \
+	X(post_srq_receive, POST_RECEIVE, DETAIL,                                        \
+	  "SRQ {srq} post RECV wr_id {wr_id}, {length} in {num_sge} SGEs"                \
+	  "{late:, seen when a message came}")
 
 #define X(name, fields, severity, text) TRACE_KIND_##name,
 enum trace_kind { TRACE_KINDS(X) TRACE_N_KINDS };

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "trace/reader.h"
+
 static struct emu_pd *pd;
 
 static void setup(void)
@@ -269,6 +271,176 @@ START_TEST(an_xrc_srq_has_a_number)
 }
 END_TEST
 
+/* --- posts, which nobody tells -------------------------------------------------------- */
+
+static struct recorder *rec;
+
+static void record_all(void)
+{
+	const struct recorder_cfg cfg = {.slots = 256, .full = true};
+
+	ck_assert_int_eq(recorder_open(&cfg, &rec), 0);
+	fake.hca->cfg.recorder = rec;
+}
+
+static void stop_recording(void)
+{
+	fake.hca->cfg.recorder = NULL;
+	recorder_close(rec);
+}
+
+/* wr_ids of the posts that are recorded, those that were seen late negative; how many */
+static size_t recorded(int64_t id[64])
+{
+	struct trace_reader *t;
+	struct trace_record r;
+	size_t n = 0;
+
+	ck_assert_int_eq(trace_open_recorder(rec, &t), 0);
+	while (n < 64 && trace_next(t, &r))
+		if (r.kind == TRACE_KIND_post_srq_receive)
+			id[n++] = (int64_t)r.u.post_srq_receive.wr_id *
+				  (r.u.post_srq_receive.late ? -1 : 1);
+	trace_close(t);
+	return n;
+}
+
+static void expect_posts(const int64_t *want, size_t n)
+{
+	int64_t id[64];
+
+	ck_assert_uint_eq(recorded(id), n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(id[i], want[i]);
+}
+
+static void take_recorded(struct emu_srq *srq, uint64_t wr_id)
+{
+	struct emu_recv_wqe w;
+
+	emu_srq_take(srq, &w);
+	ck_assert_uint_eq(w.wr_id, wr_id);
+	emu_receives_record(NULL, srq, &w);
+}
+
+START_TEST(each_post_is_recorded_once_also_when_a_message_was_first)
+{
+	static const int64_t want[] = {1, 2, 3, -4, -5, 6, 7};
+	struct emu_srq *srq;
+
+	record_all();
+	srq = make(4, 2, 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		post(&srq->ring, i, 1);
+	emu_srq_receives_posted(srq);
+	emu_srq_receives_posted(srq);
+	expect_posts(want, 3);
+	/* nobody tells of the fourth, which is seen beside the first */
+	post(&srq->ring, 4, 1);
+	take_recorded(srq, 1);
+	expect_posts(want, 4);
+	for (uint64_t i = 2; i <= 4; i++)
+		take_recorded(srq, i);
+	/* taken before it was told */
+	post(&srq->ring, 5, 2);
+	take_recorded(srq, 5);
+	emu_srq_receives_posted(srq);
+	expect_posts(want, 5);
+	post(&srq->ring, 6, 0);
+	post(&srq->ring, 7, 200); /* more than there can be */
+	emu_srq_receives_posted(srq);
+	expect_posts(want, 7);
+	ck_assert_int_eq(emu_srq_destroy(srq), 0);
+	stop_recording();
+}
+END_TEST
+
+START_TEST(posts_are_recorded_once_when_the_ring_turns_and_is_resized)
+{
+	struct ibv_srq_attr attr = {.max_wr = 30};
+	struct emu_srq *srq;
+	int64_t id[64];
+
+	record_all();
+	srq = make(4, 1, 0);
+	for (uint64_t i = 1; i <= 20; i++) {
+		post(&srq->ring, i, 1);
+		emu_srq_receives_posted(srq);
+		if (i > 2)
+			take_recorded(srq, i - 2);
+	}
+	ck_assert_int_eq(emu_srq_modify(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	post(&srq->ring, 21, 1);
+	emu_srq_receives_posted(srq);
+	ck_assert_uint_eq(recorded(id), 21);
+	for (int i = 0; i < 21; i++)
+		ck_assert_int_eq(id[i], i + 1);
+	ck_assert_int_eq(emu_srq_destroy(srq), 0);
+	stop_recording();
+}
+END_TEST
+
+START_TEST(what_was_posted_before_a_trace_began_is_recorded_late_or_not_at_all)
+{
+	static const int64_t want[] = {-3, 4};
+	struct emu_recv_wqe w;
+	struct emu_srq *srq;
+
+	record_all();
+	srq = make(4, 1, 0);
+	recorder_stop(rec, 1);
+	for (uint64_t i = 1; i <= 3; i++)
+		post(&srq->ring, i, 1);
+	emu_srq_receives_posted(srq);
+	expect_posts(want, 0);
+	emu_srq_take(srq, &w);
+	emu_srq_take(srq, &w);
+	ck_assert_int_eq(recorder_start(rec, 256, 2), 0);
+	take_recorded(srq, 3);
+	post(&srq->ring, 4, 1);
+	emu_srq_receives_posted(srq);
+	expect_posts(want, 2);
+	ck_assert_int_eq(emu_srq_destroy(srq), 0);
+	stop_recording();
+}
+END_TEST
+
+START_TEST(others_see_which_receive_waits_and_since_when)
+{
+	struct emu_recv_wqe w;
+	struct emu_srq *srq;
+	struct trace_srq *s;
+
+	srq = make(4, 1, 0);
+	s = &srq->seen->srq;
+	emu_hca_look(fake.hca);
+	ck_assert_uint_eq(s->left, 0);
+	ck_assert_uint_eq(s->since, 0);
+	post(&srq->ring, 0x11, 1);
+	emu_hca_set_time(fake.hca, 100);
+	emu_hca_look(fake.hca);
+	ck_assert_uint_eq(s->left, 1);
+	ck_assert_uint_eq(s->since, 100);
+	ck_assert_uint_eq(s->wr_id, 0x11);
+	/* more behind it change nothing */
+	post(&srq->ring, 0x12, 1);
+	emu_hca_set_time(fake.hca, 200);
+	emu_hca_look(fake.hca);
+	ck_assert_uint_eq(s->left, 2);
+	ck_assert_uint_eq(s->since, 100);
+	emu_srq_take(srq, &w);
+	emu_hca_set_time(fake.hca, 300);
+	emu_hca_look(fake.hca);
+	ck_assert_uint_eq(s->since, 300);
+	ck_assert_uint_eq(s->wr_id, 0x12);
+	emu_srq_take(srq, &w);
+	emu_hca_look(fake.hca);
+	ck_assert_uint_eq(s->left, 0);
+	ck_assert_uint_eq(s->since, 0);
+	ck_assert_int_eq(emu_srq_destroy(srq), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("objects_srq");
@@ -282,6 +454,11 @@ int main(void)
 	tcase_add_test(tc, an_srq_is_resized_with_its_requests);
 	tcase_add_test(tc, a_qp_has_a_ring_of_its_own);
 	tcase_add_test(tc, an_xrc_srq_has_a_number);
+	tcase_add_test(tc, each_post_is_recorded_once_also_when_a_message_was_first);
+	tcase_add_test(tc, posts_are_recorded_once_when_the_ring_turns_and_is_resized);
+	tcase_add_test(
+	    tc, what_was_posted_before_a_trace_began_is_recorded_late_or_not_at_all);
+	tcase_add_test(tc, others_see_which_receive_waits_and_since_when);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }

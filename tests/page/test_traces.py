@@ -100,14 +100,29 @@ class What(Traces):
         self.assertEqual(page.run('app.links.requests.end.filter((e, q) => e >= 0 && !app.links.requests.receive[q]).length'), 40)
         self.assertEqual(page.run('app.ladder.lanes.length'), 2)
         self.assertNotIn(' * ', self.findings())
+        # receive requests are bars from their post on, also those that no message took
+        self.assertEqual(page.run('''(() => { const r = app.records, R = app.links.requests, n = [0, 0, 0];
+            R.post.forEach((p, q) => { if (!R.receive[q]) return;
+                if (r.kind[p] !== KIND.post_receive) n[2]++;
+                else if (R.end[q] >= 0) n[R.begin[q] > p && R.end[q] > R.begin[q] ? 0 : 2]++;
+                else n[1]++; }); return n; })()'''), [40, 2 * 500 - 40, 0])
 
     def test_a_late_receiver_is_the_cause_of_what_was_slow(self):
         self.run_traced(os.path.join(EXAMPLES, 'late_receive'))
         self.assertRegex(self.findings(), r'14 requests waited [\d.]+ m?s for receive buffers of the peer, which answered .receiver not ready. '
-                         r'\d+ times\. The peer took its first one at')
+                         r'\d+ times\. The peer posted its first one at [\d.]+ m?s of the trace\.')
         page = self.page()
         self.assertRegex(page.run("byId('verdict').textContent"), r'14 requests waited [\d.]+ m?s for receive buffers of the peer')
+        self.assertEqual(page.run('app.records.kind.filter(k => k === KIND.post_receive).length'), 14)
         self.assertGreater(self.kinds(page)['nak_in'], 1)
+
+    def test_receive_requests_of_a_shared_queue_belong_to_the_queue_pair_that_takes_them(self):
+        self.run_traced(os.path.join(EXAMPLES, 'srq'))
+        page = self.page()
+        self.assertEqual(page.run('''(() => { const r = app.records, L = app.links, R = L.requests, n = [0, 0];
+            R.post.forEach((p, q) => { if (!R.receive[q] || R.end[q] < 0) return;
+                n[r.kind[p] === KIND.post_srq_receive && R.column[q] === L.column[R.end[q]] && !L.columns[R.column[q]].process ? 0 : 1]++; });
+            return [n[0] > 4, n[1]]; })()'''), [True, 0])
 
     @needs('ibv_rc_pingpong')
     def test_a_peer_whose_pages_are_missing_is_no_late_receiver_and_no_failure(self):
@@ -160,6 +175,8 @@ class What(Traces):
             const talk = L.talkOf(all[all.length - 1]);
             return [all.filter(i => L.mate[i] < 0).length, talk.length >= 10, talk.every(i => L.chain(talk[0]).includes(i))]; })()'''),
                          [0, True, True])
+        # the receive requests that the end flushed
+        self.assertTrue(page.run('app.links.requests.bad.some((b, q) => b && app.links.requests.receive[q])'))
         self.assertRegex(page.run('app.ladder.messageText(app.records.kind.lastIndexOf(KIND.cm_message), 0)'), '^DREP$')
 
     @needs('rping')

@@ -49,6 +49,7 @@ class Details {
 		if (q < 0)
 			return;
 		fact('request', (R.receive[q] ? 'receive' : 'send') + ' wr_id ' + r.words_of(R.post[q], r.field(R.post[q], 'wr_id')) +
+			(R.receive[q] && R.begin[q] >= 0 ? ', waited ' + timeText(r.time[R.begin[q]] - r.time[R.post[q]]) + ' for a message' : '') +
 			(R.end[q] < 0 ? R.asks[q] ? ', not complete' : ', asked for no completion' : ', took ' + timeText(r.time[R.end[q]] - r.time[R.post[q]])));
 	}
 

@@ -9,7 +9,7 @@
 
 const GROUPS = [
 	['packets', 'packets', ['packet_out', 'packet_again', 'nak_out', 'packet_in', 'nak_in', 'drop', 'timer'], true],
-	['requests', 'requests', ['post_send', 'begin_send', 'take_receive', 'completion', 'completion_error'], true],
+	['requests', 'requests', ['post_send', 'begin_send', 'post_receive', 'post_srq_receive', 'take_receive', 'completion', 'completion_error'], true],
 	['memory', 'memory', ['fault', 'fault_failed', 'fault_wait', 'invalidate', 'prefetch', 'evict', 'reg_mr', 'rereg_mr'], true],
 	['states', 'states', ['qp_state', 'qp_failed', 'create_qp', 'qp_path', 'modify_qp', 'modify_refused', 'verb', 'verb_failed',
 		'async_event', 'port', 'gid', 'note'], true],

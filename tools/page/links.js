@@ -51,6 +51,7 @@ class Links {
 		this.sigAll = new Set(); /* columns whose requests all ask for a completion */
 		this.messages = new Map(); /* those that lack their other end, by what both ends know of them */
 		this.talks = new Map(); /* the messages of a connection, by either ID */
+		this.waiting = new Map(); /* receive requests that no message has taken, by SRQ or QP */
 		this.sent = new Map(); /* by column: requests that are not complete */
 		this.makeColumns();
 		this.walk();
@@ -119,6 +120,8 @@ class Links {
 				this.post(i);
 			else if (kind === K.begin_send)
 				this.begin(i);
+			else if (kind === K.post_receive || kind === K.post_srq_receive)
+				this.postReceive(i, kind === K.post_srq_receive);
 			else if (kind === K.take_receive)
 				this.take(i);
 			else if (kind === K.completion || kind === K.completion_error)
@@ -288,9 +291,51 @@ class Links {
 			this.request[i] = o.taking;
 	}
 
+	/* Receive requests that wait for messages, of record i's QP or of the SRQ that it names */
+	waitingFor(i, srq) {
+		const key = this.records.trace[i] + (srq ? ':s' + srq : ':q' + this.records.word(i, 'qpn'));
+		if (!this.waiting.has(key))
+			this.waiting.set(key, { list: [], head: 0 });
+		return this.waiting.get(key);
+	}
+
+	postReceive(i, shared) {
+		this.waitingFor(i, shared ? this.records.word(i, 'srq') : 0).list.push(this.make(i, true));
+	}
+
+	/* The one with that wr_id that waits longest, out of those that wait; -1: none */
+	takeWaiting(waiting, id) {
+		const r = this.records, post = this.requests.post, list = waiting.list;
+		for (let k = waiting.head; k < list.length; k++) {
+			if (r.long(post[list[k]], 'wr_id') !== id)
+				continue;
+			const q = list[k];
+			/* nearly always the first */
+			if (k === waiting.head)
+				waiting.head++;
+			else
+				list.splice(k, 1);
+			if (waiting.head > 1024) {
+				list.splice(0, waiting.head);
+				waiting.head = 0;
+			}
+			return q;
+		}
+		return -1;
+	}
+
+	/* A message takes a receive request; where its post was not recorded, it begins here. */
 	take(i) {
-		const o = this.open(this.column[i]);
-		o.receives.push(o.taking = this.make(i, true));
+		const o = this.open(this.column[i]), r = this.records;
+		let q = this.takeWaiting(this.waitingFor(i, r.word(i, 'srq')), r.long(i, 'wr_id'));
+		if (q < 0) {
+			q = this.make(i, true);
+		} else {
+			this.requests.begin[q] = i;
+			this.requests.column[q] = this.column[i]; /* one of an SRQ had none */
+			this.request[i] = q;
+		}
+		o.receives.push(o.taking = q);
 		if (o.lastIn >= 0)
 			this.request[o.lastIn] = o.taking;
 	}
@@ -311,8 +356,10 @@ class Links {
 
 		if (k === list.length) /* what its QP was made with is not in the trace any more */
 			k = find(() => true);
-		if (k === list.length) /* a receive request that no message took: it was flushed */
+		if (k === list.length) {
+			this.flushed(i, id, receive);
 			return;
+		}
 		const done = list[k];
 		q.end[done] = i;
 		q.bad[done] = bad;
@@ -333,14 +380,24 @@ class Links {
 		}
 	}
 
+	/* A receive request that no message took */
+	flushed(i, id, receive) {
+		const q = receive ? this.takeWaiting(this.waitingFor(i, 0), id) : -1;
+		if (q < 0)
+			return;
+		this.requests.end[q] = i;
+		this.requests.bad[q] = true;
+		this.request[i] = q;
+	}
+
 	/*
 	 * The call stack from which record i came, in lines: that which its thread recorded last before it,
 	 * if it is a post or a registration, or belongs to one
 	 */
 	stackOf(i) {
 		const r = this.records, q = this.request[i];
-		const at = q >= 0 && !this.requests.receive[q] ? this.requests.post[q] : i;
-		if (![KIND.post_send, KIND.reg_mr].includes(r.kind[at]))
+		const at = q >= 0 ? this.requests.post[q] : i;
+		if (![KIND.post_send, KIND.post_receive, KIND.post_srq_receive, KIND.reg_mr].includes(r.kind[at]))
 			return [];
 		for (let j = at - 1; j >= 0 && j > at - 4096; j--)
 			if (r.kind[j] === KIND.called_from && r.trace[j] === r.trace[at] && r.thread[j] === r.thread[at])

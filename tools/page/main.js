@@ -236,7 +236,7 @@ class App {
 		const bar = (colour, text) => element('li', {}, element('i', { style: 'width:3px;background:var(--' + colour + ')' }), text);
 		byId('legend').replaceChildren(line('send', '', 'request'), line('answer', '', 'response, acknowledge'),
 			line('again', '6 3', 'sent again'), line('bad', '', 'NAK'), line('bad', '', 'lost, or thrown away', true),
-			bar('send', 'send request, post to completion'), bar('good', 'receive request, taken to completion'),
+			bar('send', 'send request, post to completion'), bar('good', 'receive request, post to completion'),
 			element('li', {}, element('i', { style: 'background:var(--memory)' }), 'page fault, prefetch, invalidation'));
 	}
 }

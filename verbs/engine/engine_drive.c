@@ -20,6 +20,9 @@
  * Who finds nothing for itself after such a turn gives the processor away at once: one of them can go
  * on, while another turn would most likely be in vain.
  *
+ * What receive requests wait is looked at by the helper when it is awake, and once a second at
+ * least: they are posted without a call, and who asks what a program waits for shall know of them.
+ *
  * Locks: the core's lock is taken for each turn and never held while sleeping.
  */
 #include <errno.h>
@@ -45,7 +48,9 @@
 #define NEGLECT_NS     200000u	 /* packets that wait and nobody polled for so long */
 #define PENALTY_MIN_NS 10000000u /* listening after pollers neglected the sockets */
 #define PENALTY_MAX_NS 1000000000u
-#define SLICE_NS       100000u /* the shortest that Linux gives */
+#define SLICE_NS       100000u	   /* the shortest that Linux gives */
+#define LOOK_NS	       100000000u  /* between looks at receive queues, at least */
+#define LOOK_AGAIN_NS  1000000000u /* ... at most */
 #define NEVER	       UINT64_MAX
 
 static bool is_yielding(const struct engine *e)
@@ -295,6 +300,7 @@ int engine_wait(struct engine *e, int fd)
  * @penalty:	how long that was
  * @idle:	looks in a row without a turn of others, while a waiter sleeps on the
  * sockets
+ * @looked:	when receive queues were looked at (ns)
  */
 struct helper {
 	uint64_t since;
@@ -302,6 +308,7 @@ struct helper {
 	uint64_t penalty;
 	uint32_t seen;
 	uint32_t idle;
+	uint64_t looked;
 };
 
 static void set_yielding(struct engine *e, bool yielding)
@@ -362,6 +369,16 @@ static void drain(int fd)
 		;
 }
 
+/* With the lock */
+static void look_at_queues(struct engine *e, struct helper *h, uint64_t now)
+{
+	if (now - h->looked < LOOK_NS)
+		return;
+	h->looked = now;
+	for (unsigned int i = 0; i < e->n_dev; i++)
+		emu_hca_look(e->dev[i].hca);
+}
+
 /*
  * One turn of the helper: receive until nothing comes any more, run timers. The next deadline
  */
@@ -382,6 +399,7 @@ static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 		    !atomic_load_explicit(&e->waiters, memory_order_relaxed))
 			neglected(e, h, now);
 		tick = net_port_tick(e->port, now);
+		look_at_queues(e, h, now);
 		/*
 		 * Published under the lock, so that a later deadline of another thread is
 		 * seen.
@@ -434,6 +452,9 @@ static void *helper_main(void *arg)
 		uint64_t deadline = helper_turn(e, &h, links);
 		uint64_t now = engine_now();
 		uint64_t until = look(e, &h, now);
+
+		if (h.looked + LOOK_AGAIN_NS < until)
+			until = h.looked + LOOK_AGAIN_NS;
 
 		p[0] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = e->link_fd, .events = POLLIN};

@@ -9,7 +9,8 @@
  *   same (ibv_start_poll(3)), would consume one more; it is left out.
  * - advise_mr: librxe has none before rdma-core v60.
  * - XRC and rereg_mr: librxe has none (xrc.c).
- * - post_send, post_recv, post_srq_recv: points where they can be made to fail (inject/).
+ * - post_send, post_recv, post_srq_recv: points where they can be made to fail (inject/). Posts of
+ *   receive requests are told to the HCA while they are recorded.
  *
  * The operations that are wrapped are the provider's, the same for all of its contexts. A
  * process may hold several providers' libraries (bundles bring their own), so there are
@@ -317,26 +318,66 @@ static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return err;
 }
 
+/* Does anybody want to hear of posts of receive requests? */
+static bool receives_are_recorded(void)
+{
+	struct engine *e = engine_running();
+
+	return e && recorder_wants(engine_recorder(e), TRACE_KIND_post_receive);
+}
+
+/* They are in the ring, and make no system call. */
+static void tell_receives(struct ibv_context *context, enum uobject_type type,
+			  uint32_t handle)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	struct uobject *o;
+
+	if (!ctx)
+		return;
+	engine_enter(ctx->engine);
+	engine_called(ctx->engine);
+	o = uobject_find(&ctx->objects, type, handle);
+	if (o && type == UOBJECT_QP)
+		emu_qp_receives_posted(o->qp);
+	else if (o)
+		emu_srq_receives_posted(o->srq);
+	engine_leave(ctx->engine);
+	vfile_put(&ctx->vf);
+}
+
 static int post_recv_any(post_recv_fn orig, struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad)
 {
-	int err = point_of_post(qp->context, "ibv_post_recv", UOBJECT_QP, qp->handle);
+	int err = inject_on(INJECT_CALL) ? point_of_post(qp->context, "ibv_post_recv",
+							 UOBJECT_QP, qp->handle)
+					 : 0;
 
-	if (!err)
-		return orig(qp, wr, bad);
-	*bad = wr;
+	if (err) {
+		*bad = wr;
+		return err;
+	}
+	err = orig(qp, wr, bad);
+	if (receives_are_recorded())
+		tell_receives(qp->context, UOBJECT_QP, qp->handle);
 	return err;
 }
 
 static int post_srq_any(post_srq_fn orig, struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad)
 {
-	int err =
-	    point_of_post(srq->context, "ibv_post_srq_recv", UOBJECT_SRQ, srq->handle);
+	int err = inject_on(INJECT_CALL)
+		      ? point_of_post(srq->context, "ibv_post_srq_recv", UOBJECT_SRQ,
+				      srq->handle)
+		      : 0;
 
-	if (!err)
-		return orig(srq, wr, bad);
-	*bad = wr;
+	if (err) {
+		*bad = wr;
+		return err;
+	}
+	err = orig(srq, wr, bad);
+	if (receives_are_recorded())
+		tell_receives(srq->context, UOBJECT_SRQ, srq->handle);
 	return err;
 }
 
@@ -521,9 +562,16 @@ static void hook_receives(struct ibv_context *context)
 
 void context_hook_receives(struct ibv_context *context)
 {
+	struct engine *e = engine_running();
+
 	/* those of the checker are outermost: ours are below */
-	if (!is_hooked(context) && !checker_get())
+	if (!e || is_hooked(context) || checker_get())
+		return;
+	/* two threads would take each other's for the provider's */
+	engine_enter(e);
+	if (!is_hooked(context))
 		hook_receives(context);
+	engine_leave(e);
 }
 
 static void equip(struct ibv_context *context)
@@ -534,7 +582,7 @@ static void equip(struct ibv_context *context)
 	i = place_for(poll_orig, (void *)context->ops.poll_cq);
 	if (i >= 0)
 		context->ops.poll_cq = poll_hooked[i];
-	if (inject_on(INJECT_CALL) || checker_get())
+	if (inject_on(INJECT_CALL) || checker_get() || receives_are_recorded())
 		hook_receives(context);
 	vctx = verbs_get_ctx(context);
 	if (!vctx)

@@ -6,7 +6,10 @@
 
 #include <infiniband/verbs.h>
 
-/* Posts of receive requests make no system call: from now on they are points of inject/. */
+/*
+ * Posts of receive requests make no system call: from now on they are points of inject/, and told to
+ * the HCA while they are recorded. Takes the engine's lock
+ */
 void context_hook_receives(struct ibv_context *context);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "trace/recorder.h"
 #include "verbs/engine/engine.h"
+#include "verbs/preload/context_hook.h"
 #include "verbs/uverbs/uverbs.h"
 
 #define PLACES 256
@@ -74,6 +75,10 @@ void poll_watch(struct ibv_cq *cq, int n)
 	if (of != cq)
 		return;
 	atomic_fetch_add_explicit(&seen->cq.polled, (uint64_t)n, memory_order_relaxed);
+	if (!recorder_wants(engine_recorder(e), TRACE_KIND_poll))
+		return;
+	/* a trace that was begun in a running program is to have its receives, too */
+	context_hook_receives(cq->context);
 	TRACE(engine_recorder(e), engine_now(), poll, .cq = seen->id,
 	      .count = (uint32_t)n);
 }
