@@ -4,32 +4,18 @@
 # A row that cannot work names what the program says then; the row fails if it says something else.
 
 # What the rows need beside the packages of the tests
-PROGRAM_PACKAGES="qperf fio mpich libmpich-dev libopenmpi-dev"
+PROGRAM_PACKAGES="qperf fio mpich libmpich-dev libopenmpi-dev iperf3 redis-server openssh-server curl librpma-dev
+	tgt libiscsi-bin dapl2-utils qemu-system-x86 golang-go iproute2 util-linux gcc libc6-dev"
 
-# A program for MPI: sums and large messages
-MPI_PROGRAM='
-#include <mpi.h>
-#include <stdio.h>
-#include <string.h>
-static char a[1 << 20], b[1 << 20];
-int main(int argc, char **argv)
-{
-	int rank, n, sum;
+# Small programs for libraries that bring none
+PROGRAM_SOURCES=$ROOT/scripts/lib/programs
 
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &n);
-	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-	memset(a, rank + 1, sizeof(a));
-	MPI_Sendrecv(a, sizeof(a), MPI_CHAR, (rank + 1) % n, 0, b, sizeof(b), MPI_CHAR, (rank + n - 1) % n, 0,
-		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	if (sum != n * (n - 1) / 2 || b[77] != (rank + n - 1) % n + 1)
-		return 1;
-	if (!rank)
-		puts("right");
-	MPI_Finalize();
-	return 0;
-}'
+# Where the programs run: nothing, or the way into a network namespace; and the interface of their device
+PLACE=()
+DEVICE=lo
+# The limit of each in seconds, and how long a server has to listen; more on a crowded machine
+ROW_LIMIT=${ROW_LIMIT:-120}
+SERVER_WAIT=${SERVER_WAIT:-1}
 
 # row PROGRAM WHAT - begin a row: a name, and what is tried
 row() {
@@ -42,7 +28,7 @@ verdict() {
 	printf '| %s | `%s` | %s | %s |\n' "$ROW" "$WHAT" "$1" "${2:-}"
 	case $1 in
 	works | cannot) passed=$((passed + 1)) ;;
-	'not installed') skipped=$((skipped + 1)) ;;
+	'not installed' | 'needs root') skipped=$((skipped + 1)) ;;
 	*)
 		failed=$((failed + 1))
 		sed 's/^/    /' "$OUT"/* | tail -n 15 >&2
@@ -70,7 +56,7 @@ have() {
 
 # under COMMAND... - in the background or not
 under() {
-	timeout -k 5 120 "$URXE" run --device rxe0=lo --stats -- "$@"
+	timeout -k 30 "$ROW_LIMIT" "${PLACE[@]}" "$URXE" run --device "rxe0=$DEVICE" --stats -- "$@"
 }
 
 # alone PROGRAM WHAT - a command that ends by itself
@@ -100,7 +86,7 @@ both() {
 	rm -f "$OUT"/*
 	eval "under $1" >"$OUT/server" 2>&1 &
 	SERVER=$!
-	sleep 1
+	sleep "$SERVER_WAIT"
 	eval "under $2" >"$OUT/client" 2>&1
 }
 
@@ -149,8 +135,12 @@ rows_of_rdma_core() {
 rows_of_perftest() {
 	local o
 	for o in "ib_send_bw" "ib_send_bw -R" "ib_send_bw -e" "ib_send_bw -I 64 -s 64" "ib_send_bw --use-srq -r 64" "ib_send_bw -c UD -s 1000" \
-		"ib_send_bw -c UC" "ib_write_bw" "ib_write_bw -q 8" "ib_write_bw -l 5" "ib_write_bw --odp" "ib_write_bw -m 256" "ib_write_bw -x 1" \
-		"ib_read_bw" "ib_read_bw -a" "ib_read_lat" "ib_write_lat" "ib_send_lat" "ib_atomic_bw -A FETCH_AND_ADD" "ib_atomic_lat"; do
+		"ib_send_bw -c UC" "ib_send_bw -c XRC" "ib_send_bw -a" "ib_send_bw -b" "ib_send_bw -R -c UD -s 1000" "ib_send_lat" "ib_send_lat -R" \
+		"ib_send_lat -c UD -s 64" "ib_send_lat -c XRC" "ib_send_lat -e" "ib_write_bw" "ib_write_bw -R" "ib_write_bw -q 8" "ib_write_bw -q 16 -l 5" \
+		"ib_write_bw -l 5" "ib_write_bw --odp" "ib_write_bw -a" "ib_write_bw -b" "ib_write_bw -c UC" "ib_write_bw -c XRC" "ib_write_bw -I 64 -s 64" \
+		"ib_write_bw -m 256" "ib_write_bw -m 512" "ib_write_bw -m 1024" "ib_write_bw -m 2048" "ib_write_bw -m 4096" "ib_write_bw -x 1" \
+		"ib_write_lat" "ib_write_lat -R" "ib_write_lat -I 32 -s 16" "ib_read_bw" "ib_read_bw -a" "ib_read_bw -R" "ib_read_bw -o 8 -q 4" \
+		"ib_read_bw --odp" "ib_read_lat" "ib_read_lat -R" "ib_atomic_bw -A FETCH_AND_ADD" "ib_atomic_bw -A CMP_AND_SWAP -R" "ib_atomic_lat"; do
 		case $o in
 		*"-x 1"*) pair perftest "$o -d rxe0 -F -n 50" "$o -d rxe0 -F -n 50 127.0.0.1" ;;
 		*) pair perftest "$o -d rxe0 -x 0 -F -n 50" "$o -d rxe0 -x 0 -F -n 50 127.0.0.1" ;;
@@ -175,17 +165,136 @@ rows_of_tools() {
 	opens pyverbs "/usr/bin/python3 -c 'import pyverbs.device as d; c = d.Context(name=\"rxe0\"); print(c.query_device().max_qp)'"
 }
 
+# built COMPILER NAME [LIBRARY...] - $WORK/NAME from the source NAME.c
+built() {
+	row "$1" "$1 $2.c"
+	have "$1" || return
+	"$1" -O1 -o "$WORK/$2" "$PROGRAM_SOURCES/$2.c" "${@:3}" >"$OUT/cc" 2>&1 && return
+	verdict FAILED "does not compile"
+	return 1
+}
+
 rows_of_mpi() {
-	local t
-	printf '%s\n' "$MPI_PROGRAM" >"$WORK/sum.c"
-	for t in openmpi mpich; do
-		row "$t" "mpicc"
-		have "mpicc.$t" && ! "mpicc.$t" -o "$WORK/sum.$t" "$WORK/sum.c" >"$OUT/cc" 2>&1 && verdict FAILED "does not compile"
+	local n run="mpirun.openmpi --allow-run-as-root --oversubscribe"
+	if built mpicc.openmpi mpi; then
+		for n in 4 16; do
+			alone "Open MPI" "$run --mca pml ucx --mca osc ucx -n $n $WORK/mpi"
+		done
+	fi
+	if built mpicc.mpich mpi; then
+		for n in 4 16; do
+			alone MPICH "mpiexec.mpich -n $n $WORK/mpi"
+		done
+	fi
+	built oshcc shmem && alone OpenSHMEM "oshrun --allow-run-as-root --oversubscribe --mca osc ucx -n 4 $WORK/shmem"
+	alone mpi4py "$run --mca pml ucx -n 2 /usr/bin/python3 -c 'from mpi4py import MPI; assert MPI.COMM_WORLD.allreduce(1) == 2'"
+}
+
+# rows_of_rsockets - programs that know nothing of RDMA, over librspreload
+rows_of_rsockets() {
+	local lib
+	lib=$(ls /usr/lib/*/rsocket/librspreload.so 2>/dev/null)
+	row librspreload rsockets
+	have "$lib" || return
+	printf '#!/bin/sh\nLD_PRELOAD="$LD_PRELOAD:%s" exec "$@"\n' "$lib" >"$WORK/rsockets"
+	chmod +x "$WORK/rsockets"
+	PATH=$PATH:$WORK
+	built gcc http && pair curl "rsockets $WORK/http" "rsockets curl -sS -m 60 -o $WORK/got http://127.0.0.1:18123/"
+	cannot iperf3 "rsockets iperf3 -s -1 -p 18124" "rsockets timeout 12 iperf3 -c 127.0.0.1 -p 18124 -t 1" "0.00 Bytes .*receiver" \
+		"select() of librspreload 44 answers with numbers of rsockets and not with the program's"
+	cannot redis "true" "rsockets redis-server --port 18125 --save ''" "creating TCP socket accept handler" \
+		"librspreload 44 has no epoll"
+	ssh-keygen -q -t ed25519 -N "" -f "$WORK/key" 2>/dev/null
+	cannot ssh "true" "rsockets /usr/sbin/sshd -D -e -p 18126 -h $WORK/key -o ListenAddress=127.0.0.1" "Cannot bind any address" \
+		"rsockets have no F_SETFD"
+}
+
+# iSER lets in whom an address and a name of an initiator are bound for (TCP, whom either is bound for)
+rows_of_storage() {
+	local to="tgtadm -C 77 --lld iser --mode" url='"iscsi://127.0.0.1:3260/iqn.2001-04.com.example:urxe/1?iser"' i
+	row tgt "tgtd, iscsi-inq -i iqn.urxe $url"
+	have tgtd && have iscsi-inq || return
+	[ "$(id -u)" = 0 ] || {
+		verdict 'needs root'
+		return
+	}
+	rm -f "$OUT"/*
+	truncate -s 8M "$WORK/disk"
+	ROW_LIMIT=60 under tgtd -f -C 77 >"$OUT/server" 2>&1 &
+	SERVER=$!
+	for i in {1..50}; do
+		sleep 0.5
+		$to target --op new --tid 1 --targetname iqn.2001-04.com.example:urxe 2>/dev/null && break
 	done
-	[ -x "$WORK/sum.openmpi" ] &&
-		alone "Open MPI" "mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx -n 4 $WORK/sum.openmpi"
-	[ -x "$WORK/sum.mpich" ] && alone MPICH "mpiexec.mpich -n 4 $WORK/sum.mpich"
-	alone mpi4py "mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx -n 2 /usr/bin/python3 -c 'from mpi4py import MPI; assert MPI.COMM_WORLD.allreduce(1) == 2'"
+	$to logicalunit --op new --tid 1 --lun 1 -b "$WORK/disk" && $to target --op bind --tid 1 -I ALL &&
+		$to target --op bind --tid 1 -Q iqn.urxe && eval "under iscsi-inq -i iqn.urxe $url" >"$OUT/client" 2>&1
+	i=$?
+	kill $SERVER
+	wait $SERVER 2>/dev/null
+	grep -q VIRTUAL-DISK "$OUT/client" || i=1
+	judge $i
+}
+
+# A machine of 64 MiB moves from one QEMU to another
+rows_of_qemu() {
+	local qemu="qemu-system-x86_64 -accel tcg -m 64 -nodefaults -display none -S" rc
+	row QEMU "migrate rdma:127.0.0.1:18127"
+	have qemu-system-x86_64 || return
+	rm -f "$OUT"/*
+	eval "under $qemu -qmp unix:$WORK/to,server,nowait -incoming rdma:127.0.0.1:18127" >"$OUT/server" 2>&1 &
+	SERVER=$!
+	eval "under $qemu -qmp unix:$WORK/from,server,nowait" >"$OUT/client" 2>&1 &
+	timeout "$ROW_LIMIT" python3 "$PROGRAM_SOURCES/migrate.py" "$WORK/from" "$WORK/to" rdma:127.0.0.1:18127 >"$OUT/migrate" 2>&1
+	rc=$?
+	[ $rc = 0 ] || kill $SERVER $! 2>/dev/null
+	wait $SERVER $! 2>/dev/null
+	judge $rc
+}
+
+# rows_of_late - languages whose programs load libibverbs when they need it
+rows_of_late() {
+	mkdir -p "$WORK/go"
+	cp "$PROGRAM_SOURCES"/late.* "$WORK/go"
+	row Go late.go
+	have go && (cd "$WORK/go" && GOCACHE=$WORK/cache GO111MODULE=off go build -o ../late-go late.go) >"$OUT/cc" 2>&1 && opens Go "$WORK/late-go"
+	row Java Late.java
+	have java && gcc -shared -fPIC -o "$WORK/liblate.so" "$PROGRAM_SOURCES/late.c" -ldl &&
+		opens Java "java -Xmx128m $PROGRAM_SOURCES/Late.java $WORK/liblate.so"
+}
+
+# apart COMMAND... - run rows in a network namespace with an interface that is not lo, which some libraries leave out
+apart() {
+	local user=() pid
+	[ "$(id -u)" = 0 ] || user=(-U --preserve-credentials)
+	rm -f "$WORK/there"
+	unshare $([ "$(id -u)" = 0 ] || echo -Ur) -n sh -c 'ip link set lo up && ip link add urxe0 type veth peer name urxe1 &&
+		ip addr add 10.77.0.1/24 dev urxe0 && ip link set urxe1 up && ip link set urxe0 up && echo >"$1" && exec sleep 3600' sh "$WORK/there" &
+	pid=$!
+	for _ in {1..50}; do
+		[ -e "$WORK/there" ] && break
+		sleep 0.2
+	done
+	PLACE=(nsenter "${user[@]}" -t $pid -n)
+	DEVICE=urxe0
+	"$@"
+	PLACE=()
+	DEVICE=lo
+	kill $pid
+	wait $pid 2>/dev/null
+}
+
+rows_of_addresses() {
+	local t run="mpirun.openmpi --allow-run-as-root --oversubscribe"
+	opens libfabric "fi_info -p verbs"
+	for t in "verbs -e msg" "'verbs;ofi_rxm' -e rdm" "verbs -e dgram"; do
+		pair libfabric "fi_pingpong -p $t" "fi_pingpong -p $t 10.77.0.1"
+	done
+	[ -x "$WORK/mpi" ] && built mpicc.openmpi mpi && alone "Open MPI" "$run --mca pml cm --mca mtl ofi -n 2 $WORK/mpi"
+	built gcc rpma -lrpma -libverbs && pair librpma "$WORK/rpma 10.77.0.1" "$WORK/rpma 10.77.0.1 client"
+	printf 'ofa-v2-urxe u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "urxe0 0" ""\n' >"$WORK/dat.conf"
+	t="env DAT_OVERRIDE=$WORK/dat.conf dtest -P ofa-v2-urxe -b 65536 -B 4"
+	row DAPL "$t"
+	have dtest && pair DAPL "$t" "$t -h 10.77.0.1"
 }
 
 # run_programs URXE - print the table, and add to passed, failed, skipped
@@ -199,5 +308,10 @@ run_programs() {
 	rows_of_perftest
 	rows_of_tools
 	rows_of_mpi
+	rows_of_rsockets
+	rows_of_storage
+	rows_of_qemu
+	rows_of_late
+	apart rows_of_addresses
 	rm -rf "$WORK"
 }
