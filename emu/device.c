@@ -174,6 +174,16 @@ int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip
 	return 0;
 }
 
+unsigned int emu_gid_step(const struct emu_hca *hca)
+{
+	return emu_limits_gid_step(&hca->limits);
+}
+
+bool emu_gid_is_v1(const struct emu_hca *hca, unsigned int index)
+{
+	return emu_limits_v1(&hca->limits, index);
+}
+
 void emu_gid_move(struct emu_hca *hca)
 {
 	unsigned int from = 0, to = 0;
@@ -184,8 +194,10 @@ void emu_gid_move(struct emu_hca *hca)
 		to++;
 	if (from == EMU_GID_TABLE_LEN || to == EMU_GID_TABLE_LEN)
 		return;
-	emu_set_gid(hca, to, &hca->gid[from]);
-	emu_set_gid(hca, from, NULL);
+	for (unsigned int k = 0; k < emu_gid_step(hca); k++) {
+		emu_set_gid(hca, to + k, &hca->gid[from + k]);
+		emu_set_gid(hca, from + k, NULL);
+	}
 }
 
 int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip)

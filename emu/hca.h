@@ -204,6 +204,9 @@ bool emu_hca_is_dead(const struct emu_hca *hca);
 /* emu_set_gid - @ip NULL clears the entry; raises GID_CHANGE when it differs. 0 or -EINVAL */
 int emu_set_gid(struct emu_hca *hca, unsigned int index, const struct net_ip *ip);
 int emu_get_gid(const struct emu_hca *hca, unsigned int index, struct net_ip *ip);
+/* emu_gid_is_v1, emu_gid_step - as emu_limits_v1() and emu_limits_gid_step() of its limits */
+bool emu_gid_is_v1(const struct emu_hca *hca, unsigned int index);
+unsigned int emu_gid_step(const struct emu_hca *hca);
 
 /* --- PD, MR, MW ------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #define URXE_EMU_LIMITS_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* rdma/ib_user_verbs.h, Linux 6.2 */
@@ -45,10 +46,14 @@
 	(EMU_TYPE(IBV_QPT_RC) | EMU_TYPE(IBV_QPT_UC) | EMU_TYPE(IBV_QPT_UD) |            \
 	 EMU_TYPES_XRC)
 
+/* The types of GIDs: RoCE v2 always, and v1 beside it */
+#define EMU_GID_V1 1u
+#define EMU_GID_V2 2u
+
 /*
  * X(name, kind, rxe, least, most): the name that ibv_devinfo(1) has for it if it shows it; what kind
- * of text it is in files; its value for rxe; bounds, of which the upper one of BITS, ODP, GENERAL and
- * TYPES is all bits that there are. rdma_rxe's are those of Linux 7.2 (rxe_param.h). Beyond it: XRC,
+ * of text it is in files; its value for rxe; bounds, of which those of BITS, ODP, GENERAL, TYPES and
+ * GIDS are the bits that must be there, and all bits that there are. rdma_rxe's are those of Linux 7.2 (rxe_param.h). Beyond it: XRC,
  * and ODP for all transports. max_cqe is mlx5's, since libfabric asks for more than rxe's 32767.
  */
 #define EMU_LIMITS(X)                                                                    \
@@ -92,6 +97,7 @@
 	X(xrc_odp_caps, ODP, EMU_ODP_ASK | IBV_ODP_SUPPORT_SRQ_RECV, 0,                  \
 	  EMU_ODP_ASK | IBV_ODP_SUPPORT_SRQ_RECV)                                        \
 	X(qp_types, TYPES, EMU_TYPES, 0, EMU_TYPES)                                      \
+	X(gid_types, GIDS, EMU_GID_V2, EMU_GID_V2, EMU_GID_V1 | EMU_GID_V2)              \
 	X(max_msg_sz, HEX, 1u << 31, 1, 1u << 31)                                        \
 	X(active_width, NUMBER, 1, 1, 16)  /* enum ib_port_width: 1X */                  \
 	X(active_speed, NUMBER, 1, 1, 128) /* enum ib_port_speed: SDR */
@@ -102,7 +108,8 @@
  * struct emu_limits
  * @fw_ver:	of the firmware, as text
  * The others by the names of verbs and ibv_devinfo(1). @pci_vendor: 0xffff for a device that is not
- * on PCI; @max_msg_sz, @active_width, @active_speed: of the port; @qp_types: EMU_TYPE() of each
+ * on PCI; @max_msg_sz, @active_width, @active_speed: of the port; @qp_types: EMU_TYPE() of each; @gid_types: of each
+ * address, see emu_limits_v1()
  */
 #define EMU_LIMIT_MEMBER(name, kind, rxe, least, most) uint64_t name;
 struct emu_limits {
@@ -114,5 +121,20 @@ struct emu_limits {
 #define EMU_LIMIT_RXE(name, kind, rxe, least, most) .name = (rxe),
 #define EMU_LIMITS_RXE                                                                   \
 	((struct emu_limits){.fw_ver = EMU_FW_VER_RXE, EMU_LIMITS(EMU_LIMIT_RXE)})
+
+/* emu_limits_gid_step - how many entries of the GID table an address has */
+static inline unsigned int emu_limits_gid_step(const struct emu_limits *l)
+{
+	return l->gid_types & EMU_GID_V1 ? 2 : 1;
+}
+
+/*
+ * emu_limits_v1 - is entry @index of the GID table RoCE v1? Where there are both types each address
+ * is there twice, v1 at an even index and v2 behind it. What is sent is RoCE v2 either way.
+ */
+static inline bool emu_limits_v1(const struct emu_limits *l, unsigned int index)
+{
+	return l->gid_types & EMU_GID_V1 && index % 2 == 0;
+}
 
 #endif

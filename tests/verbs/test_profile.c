@@ -73,6 +73,8 @@ START_TEST(what_is_wrong_is_one_line_that_names_it)
 	    {"rc_odp_caps = ODP\n", "'ODP' is not known here"},
 	    {"ud_odp_caps = WRITE\n", "'WRITE' is more than the transport has"},
 	    {"qp_types = DC\n", "'DC' is not known here"},
+	    {"gid_types = V1\n", "'V1' is less than urxe needs"},
+	    {"gid_types = none\n", "'none' is less than urxe needs"},
 	    {"fault_model = never\n", "'never' is not one of sync"},
 	    {"fault_latency_us = 1000001\n", "is no number up to 1000000"},
 	    {"fw_ver = "
@@ -152,7 +154,8 @@ END_TEST
 	"\t\t\t\t\tODP_SUPPORT\n\t\t\t\t\tODP_SUPPORT_IMPLICIT\n\trc_odp_caps:\n"        \
 	"\t\t\t\t\tSUPPORT_SEND\n\t\t\t\t\tSUPPORT_READ\n\tuc_odp_caps:\n"               \
 	"\t\t\t\t\tNO SUPPORT\n\t\tport:\t1\n\t\t\tactive_width:\t\t4X (2)\n"            \
-	"\t\t\tactive_speed:\t\t50.0 Gbps (64)\n\n"                                      \
+	"\t\t\tactive_speed:\t\t50.0 Gbps (64)\n"                                        \
+	"\t\t\tGID[  0]:\t\tfe80::1, RoCE v1\n\t\t\tGID[  1]:\t\tfe80::1, RoCE v2\n\n"   \
 	"hca_id: irdma0\r\n  vendor_id: 0x8086\r\n  max_qp_wr: 8127\r\n  max_srq: 0\r\n" \
 	"  device_cap_flags: 0x01221000\r\n"
 
@@ -186,6 +189,7 @@ START_TEST(a_card_becomes_a_profile)
 	ck_assert_uint_eq(p.limits.uc_odp_caps, 0);
 	ck_assert_uint_eq(p.limits.general_odp_caps, 3);
 	ck_assert_uint_eq(p.limits.active_speed, 64);
+	ck_assert_uint_eq(p.limits.gid_types, EMU_GID_V1 | EMU_GID_V2);
 	/* not those of the next */
 	ck_assert_uint_eq(p.limits.max_srq, 917503);
 }
@@ -214,6 +218,7 @@ START_TEST(another_card_is_found_by_its_name)
 	ck_assert_uint_eq(p.limits.max_qp_wr, 8127);
 	ck_assert_uint_eq(p.limits.max_srq, 0);
 	ck_assert_uint_eq(p.limits.qp_types & EMU_TYPES_XRC, 0);
+	ck_assert_uint_eq(p.limits.gid_types, EMU_GID_V2);
 	ck_assert_int_eq(devinfo(TWO_CARDS, "irdma", &p, err), -EINVAL);
 	ck_assert_str_eq(err, "there is no device irdma in it");
 }

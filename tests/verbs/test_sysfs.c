@@ -197,7 +197,12 @@ static int live_device(void *arg, const char *name)
 static bool live_gid(void *arg, int dev, unsigned int i, struct net_ip *ip)
 {
 	*ip = (struct net_ip){{0xfe, 0x80, [15] = 7}};
-	return i == 3;
+	return i == 3 || i == 4;
+}
+
+static bool live_v1(void *arg, int dev, unsigned int i)
+{
+	return i == 4;
 }
 
 static bool live_port(void *arg, int dev, struct ibv_port_attr *attr)
@@ -226,6 +231,7 @@ START_TEST(files_follow_the_interface)
 {
 	static const struct sysfs_live live = {.device = live_device,
 					       .gid = live_gid,
+					       .v1 = live_v1,
 					       .port = live_port,
 					       .counter = live_counter,
 					       .cm = live_cm,
@@ -237,6 +243,7 @@ START_TEST(files_follow_the_interface)
 	    {IB "rxe0/ports/1/gids/3", "fe80:0000:0000:0000:0000:0000:0000:0007\n", 0},
 	    {IB "rxe0/ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0000\n", 0},
 	    {IB "rxe0/ports/1/gid_attrs/types/3", "RoCE v2\n", 0},
+	    {IB "rxe0/ports/1/gid_attrs/types/4", "IB/RoCE v1\n", 0},
 	    {IB "rxe0/ports/1/gid_attrs/types/0", "", -EINVAL},
 	    {IB "rxe0/ports/1/gid_attrs/ndevs/3", "eth7\n", 0},
 	    {IB "rxe0/ports/1/gid_attrs/ndevs/63", "", -EINVAL},

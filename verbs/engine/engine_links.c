@@ -4,7 +4,8 @@
  *
  * A NETLINK_ROUTE socket tells that something changed; what changed is read anew
  * (netdev.h), so that a lost message does no harm. An address keeps its GID index for as
- * long as it lives, as ib_core's table does; a new one takes the first free index.
+ * long as it lives, as ib_core's table does; a new one takes the first free index, or the first free
+ * pair where the device has both types of GIDs.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -53,7 +54,8 @@ static void drop_gone(struct engine_device *d, const struct netdev_info *info)
 		if (emu_get_gid(d->hca, i, &gid) || listed(info, &gid))
 			continue;
 		emu_set_gid(d->hca, i, NULL);
-		net_port_del_ip(d->engine->port, &gid);
+		if (!emu_gid_is_v1(d->hca, i))
+			net_port_del_ip(d->engine->port, &gid);
 	}
 }
 
@@ -63,7 +65,7 @@ static bool has_gid(struct engine_device *d, const struct net_ip *ip, int *free_
 	unsigned int i;
 
 	*free_index = -1;
-	for (i = 0; i < EMU_GID_TABLE_LEN; i++) {
+	for (i = 0; i < EMU_GID_TABLE_LEN; i += emu_gid_step(d->hca)) {
 		if (emu_get_gid(d->hca, i, &gid)) {
 			if (*free_index < 0)
 				*free_index = (int)i;
@@ -86,8 +88,10 @@ static void add_new(struct engine_device *d, const struct netdev_info *info)
 	for (i = 0; i < info->n_ips; i++) {
 		if (has_gid(d, &info->ip[i], &index) || index < 0)
 			continue;
-		if (net_port_add_ip(d->engine->port, &info->ip[i], d->ifname) == 0)
-			emu_set_gid(d->hca, (unsigned int)index, &info->ip[i]);
+		if (net_port_add_ip(d->engine->port, &info->ip[i], d->ifname))
+			continue;
+		for (unsigned int k = 0; k < emu_gid_step(d->hca); k++)
+			emu_set_gid(d->hca, (unsigned int)index + k, &info->ip[i]);
 	}
 }
 

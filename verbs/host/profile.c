@@ -16,7 +16,7 @@
 #define LATENCY_MAX 1000000u /* us */
 
 /* How a value is written */
-enum kind { NUMBER, HEX, BITS, ODP, GENERAL, TYPES };
+enum kind { NUMBER, HEX, BITS, ODP, GENERAL, TYPES, GIDS };
 
 /*
  * struct field - one of EMU_LIMITS
@@ -55,6 +55,8 @@ static const struct word {
     {TYPES, "UC", EMU_TYPE(IBV_QPT_UC)},
     {TYPES, "UD", EMU_TYPE(IBV_QPT_UD)},
     {TYPES, "XRC", EMU_TYPES_XRC},
+    {GIDS, "V1", EMU_GID_V1},
+    {GIDS, "V2", EMU_GID_V2},
 };
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
 
@@ -150,10 +152,13 @@ static int take_value(struct profile *p, const struct field *f, const char *v, c
 	case ODP:
 	case GENERAL:
 	case TYPES:
+	case GIDS:
 		if (take_words(f->kind, v, &n, err, errlen))
 			return -EINVAL;
 		if (n & ~f->most)
 			return bad(err, errlen, "'%s' is more than the transport has", v);
+		if (f->least & ~n)
+			return bad(err, errlen, "'%s' is less than urxe needs", v);
 		break;
 	}
 	*value_of(p, f) = n;
@@ -339,6 +344,7 @@ void profile_print(const struct profile *p, bool given, FILE *out)
 		case ODP:
 		case GENERAL:
 		case TYPES:
+		case GIDS:
 			print_words(f->kind, n, out);
 			break;
 		}
@@ -440,6 +446,22 @@ static void take_as_far(struct profile *p, const struct field *f, uint64_t n, FI
 	*value_of(p, f) = can;
 }
 
+/* Is one of the GIDs of type RoCE v1? Its line ends with that. */
+static bool devinfo_has_v1(const char *text)
+{
+	for (; *text; text += *text == '\n') {
+		size_t n = strcspn(text, "\r\n"), blank = strspn(text, " \t");
+
+		if (!strncmp(text + blank, "hca_id:", 7))
+			return false;
+		if (!strncmp(text + blank, "GID[", 4) && n > 7 &&
+		    !strncmp(text + n - 7, "RoCE v1", 7))
+			return true;
+		text += strcspn(text, "\n");
+	}
+	return false;
+}
+
 static void devinfo_field(const char *text, struct profile *p, const struct field *f,
 			  FILE *out)
 {
@@ -461,6 +483,10 @@ static void devinfo_field(const char *text, struct profile *p, const struct fiel
 	case GENERAL:
 		if (v)
 			take_as_far(p, f, devinfo_words(f->kind, v), out);
+		break;
+	case GIDS:
+		if (devinfo_has_v1(text))
+			*value_of(p, f) |= EMU_GID_V1;
 		break;
 	case TYPES:
 		break;

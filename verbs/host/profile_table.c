@@ -36,6 +36,7 @@
 	"uc_odp_caps = none\n"                                                           \
 	"ud_odp_caps = SEND\n"                                                           \
 	"qp_types = RC UC UD XRC\n"                                                      \
+	"gid_types = V1 V2\n"                                                            \
 	"fault_model = rnr\n"                                                            \
 	"fault_latency_us = 220\n"
 
@@ -150,6 +151,7 @@ static const struct profile_known table[] = {
 	    "max_pkeys = 1\n"
 	    "local_ca_ack_delay = 16\n"
 	    "qp_types = RC UD\n"
+	    "gid_types = V1 V2\n"
 	    "max_msg_sz = 0x800000\n"
 	    "active_width = 2\n"
 	    "active_speed = 32\n"},

@@ -344,6 +344,12 @@ static int format_gid(const struct net_ip *ip, char *text, size_t size)
 	return n;
 }
 
+/* gid_type_str of the kernel */
+static const char *gid_type(bool v1)
+{
+	return v1 ? "IB/RoCE v1\n" : "RoCE v2\n";
+}
+
 static const char *state_text(bool up)
 {
 	return up ? "4: ACTIVE\n" : "1: DOWN\n";
@@ -385,19 +391,23 @@ static void write_unused_gids(struct tree *t, const char *port, const char *colu
 static void write_gids(struct tree *t, const char *port, const struct sysfs_device *d)
 {
 	static const struct net_ip none;
+	const struct emu_limits *l = d->profile ? &d->profile->limits : &EMU_LIMITS_RXE;
+	unsigned int step = emu_limits_gid_step(l), n = d->n_gids * step;
 	char text[64], ndev[32];
 
+	if (n > EMU_GID_TABLE_LEN)
+		n = EMU_GID_TABLE_LEN;
 	snprintf(ndev, sizeof(ndev), "%s\n", d->ifname);
-	for (unsigned int i = 0; i < d->n_gids; i++) {
-		format_gid(&d->gid[i], text, sizeof(text));
+	for (unsigned int i = 0; i < n; i++) {
+		format_gid(&d->gid[i / step], text, sizeof(text));
 		put(t, text, "%s/gids/%u", port, i);
-		put(t, "RoCE v2\n", "%s/gid_attrs/types/%u", port, i);
+		put(t, gid_type(emu_limits_v1(l, i)), "%s/gid_attrs/types/%u", port, i);
 		put(t, ndev, "%s/gid_attrs/ndevs/%u", port, i);
 	}
 	format_gid(&none, text, sizeof(text));
-	write_unused_gids(t, port, "gids", text, d->n_gids);
-	write_unused_gids(t, port, "gid_attrs/types", "", d->n_gids);
-	write_unused_gids(t, port, "gid_attrs/ndevs", "", d->n_gids);
+	write_unused_gids(t, port, "gids", text, n);
+	write_unused_gids(t, port, "gid_attrs/types", "", n);
+	write_unused_gids(t, port, "gid_attrs/ndevs", "", n);
 }
 
 static void write_port(struct tree *t, const char *port, const struct sysfs_device *d)
@@ -801,7 +811,8 @@ static int gid_attribute(const struct sysfs_live *live, int dev, const char *att
 	}
 	if (gid_index(attr, "gid_attrs/types/", &i))
 		return live->gid(live->arg, dev, i, &ip)
-			   ? snprintf(buf, size, "RoCE v2\n")
+			   ? snprintf(buf, size, "%s",
+				      gid_type(live->v1(live->arg, dev, i)))
 			   : -EINVAL;
 	if (gid_index(attr, "gid_attrs/ndevs/", &i))
 		return live->gid(live->arg, dev, i, &ip)

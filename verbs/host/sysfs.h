@@ -56,6 +56,7 @@ void sysfs_remove_tree(int root);
  * given
  * @device:	is there a device of that name? its index or -1
  * @gid:	entry @i; false: empty
+ * @v1:		is it of RoCE v1?
  * @port:	state, as emu_query_port()
  * @counter:	a hw_counter by name; false: no such
  * @cm:		messages of the connection manager; @which, @msg: in the order of the names in
@@ -64,6 +65,7 @@ void sysfs_remove_tree(int root);
 struct sysfs_live {
 	int (*device)(void *arg, const char *name);
 	bool (*gid)(void *arg, int dev, unsigned int i, struct net_ip *ip);
+	bool (*v1)(void *arg, int dev, unsigned int i);
 	bool (*port)(void *arg, int dev, struct ibv_port_attr *attr);
 	bool (*counter)(void *arg, int dev, const char *name, uint64_t *value);
 	uint64_t (*cm)(void *arg, int dev, unsigned int which, unsigned int msg);

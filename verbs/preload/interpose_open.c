@@ -57,6 +57,11 @@ static bool live_gid(void *arg, int dev, unsigned int i, struct net_ip *ip)
 	return emu_get_gid(live_hca(arg, dev), i, ip) == 0 && !net_ip_eq(ip, &none);
 }
 
+static bool live_v1(void *arg, int dev, unsigned int i)
+{
+	return emu_gid_is_v1(live_hca(arg, dev), i);
+}
+
 static bool live_port(void *arg, int dev, struct ibv_port_attr *attr)
 {
 	emu_query_port(live_hca(arg, dev), attr);
@@ -97,6 +102,7 @@ static int open_dynamic(const char *path)
 	const struct sysfs_live live = {
 	    .device = live_device,
 	    .gid = live_gid,
+	    .v1 = live_v1,
 	    .port = live_port,
 	    .counter = live_counter,
 	    .cm = live_cm,

@@ -193,7 +193,7 @@ static bool gid_is_loopback(const struct net_ip *ip)
 	return ucma_addr_is_loopback(&a);
 }
 
-/* The first GID that @fits, of all devices */
+/* The first GID that @fits, of all devices; of RoCE v2, as the kernel's rdma_cm prefers */
 static struct engine_device *
 find_gid(struct engine *e, bool (*fits)(const struct net_ip *gid, const void *arg),
 	 const void *arg, unsigned int *index, struct net_ip *gid)
@@ -204,7 +204,8 @@ find_gid(struct engine *e, bool (*fits)(const struct net_ip *gid, const void *ar
 		struct engine_device *dev = engine_device(e, d);
 
 		for (i = 0; i < EMU_GID_TABLE_LEN; i++) {
-			if (!emu_get_gid(dev->hca, i, gid) && fits(gid, arg)) {
+			if (!emu_gid_is_v1(dev->hca, i) &&
+			    !emu_get_gid(dev->hca, i, gid) && fits(gid, arg)) {
 				*index = i;
 				return dev;
 			}

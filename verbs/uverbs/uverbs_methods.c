@@ -105,7 +105,8 @@ static bool gid_entry(struct uverbs_request *r, uint32_t index,
 	*e = (struct ib_uverbs_gid_entry){
 	    .gid_index = index,
 	    .port_num = EMU_PORT,
-	    .gid_type = IB_UVERBS_GID_TYPE_ROCE_V2,
+	    .gid_type = emu_gid_is_v1(r->ctx->hca, index) ? IB_UVERBS_GID_TYPE_ROCE_V1
+							  : IB_UVERBS_GID_TYPE_ROCE_V2,
 	    .netdev_ifindex = if_nametoindex(r->ctx->dev->ifname),
 	};
 	memcpy(e->gid, ip.b, sizeof(e->gid));
