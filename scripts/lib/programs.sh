@@ -8,7 +8,7 @@ PROGRAM_PACKAGES="qperf fio mpich libmpich-dev libopenmpi-dev iperf3 redis-serve
 	tgt libiscsi-bin dapl2-utils qemu-system-x86 golang-go iproute2 util-linux gcc libc6-dev"
 
 # Small programs for libraries that bring none
-PROGRAM_SOURCES=$ROOT/scripts/lib/programs
+PROGRAM_SOURCES=$ROOT/tests/programs/libraries
 
 # Where the programs run: nothing, or the way into a network namespace; and the interface of their device
 PLACE=()
