@@ -2,7 +2,7 @@
  * stat.c - `urxe stat`: the running processes and their memory regions, from outside.
  *
  * Prints what the segments of the processes say (segments.h). Asks and changes nothing in the
- * processes.
+ * processes. With --join it reads reports of processes that have ended (join.h).
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/join.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "verbs/host/report.h"
@@ -22,17 +23,22 @@
  * @json:	print reports as JSON, one object each
  * @watch:	seconds between two looks; 0: one look
  * @found:	processes that were shown
+ * @join:	not processes, but files of reports
+ * @how:	to join these
  */
 struct query {
 	long pid;
 	bool json;
 	double watch;
 	unsigned int found;
+	bool join;
+	struct join_how how;
 };
 
 static void print_help(FILE *out)
 {
 	fputs("usage: urxe stat [options] [PID]\n"
+	      "       urxe stat --join [--each] [--ranks N] [--json] FILE|DIR...\n"
 	      "\n"
 	      "Shows the processes that have an emulated device open, and their memory\n"
 	      "regions: page faults, prefetched and invalidated pages, and which pages "
@@ -41,6 +47,16 @@ static void print_help(FILE *out)
 	      "\n"
 	      "  --watch[=SECONDS]   again and again, each second or as often as given\n"
 	      "  --json              one object for each process\n"
+	      "  --join              reports of many processes, also of other hosts, as "
+	      "one:\n"
+	      "                      what urxe run --stats=json:FILE has written, of a "
+	      "DIR the\n"
+	      "                      files NAME.json. A row for each host; then who "
+	      "differs\n"
+	      "                      from the rest, what went wrong, and which ranks are "
+	      "missing\n"
+	      "  --each              with --join: a row for each process\n"
+	      "  --ranks N           with --join: so many were started\n"
 	      "  --help\n"
 	      "\n"
 	      "The page map has a character for a page, or for some of a large region:\n"
@@ -164,39 +180,66 @@ static bool parse_seconds(const char *s, double *out)
 	return !s || (end != s && !*end && *out >= 0.01 && *out <= 86400);
 }
 
+static bool parse_ranks(const char *s, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	return *s >= '0' && *s <= '9' && !*end && !errno && *out > 0;
+}
+
+/* The arguments behind the options: 0, or an exit code */
+static int parse_rest(char **argv, int n, struct query *q)
+{
+	char *end;
+
+	if (q->join && q->watch > 0)
+		return usage_error("--join reads reports of programs that have ended; "
+				   "--watch looks at those that run");
+	if (!q->join && (q->how.each || q->how.ranks))
+		return usage_error("--each and --ranks go with --join");
+	if (q->join || !n)
+		return 0;
+	q->pid = strtol(argv[0], &end, 10);
+	if (*end || q->pid <= 0)
+		return usage_error("'%s' is not a process id", argv[0]);
+	return n > 1 ? usage_error("one process id at most") : 0;
+}
+
 static int parse(int argc, char **argv, struct query *q)
 {
 	static const struct option lo[] = {
 	    {.name = "watch", .has_arg = optional_argument, .val = 'w'},
 	    {.name = "json", .val = 'j'},
+	    {.name = "join", .val = 'J'},
+	    {.name = "each", .val = 'e'},
+	    {.name = "ranks", .has_arg = required_argument, .val = 'r'},
 	    {.name = "help", .val = 'h'},
 	    {0},
 	};
-	char *end;
 	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "h", lo, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":h", lo, NULL)) != -1) {
 		if (c == 'h') {
 			print_help(stdout);
 			return -1;
 		}
-		if (c == 'j')
-			q->json = true;
-		else if (c == 'w' && !parse_seconds(optarg, &q->watch))
+		if (c == '?' || c == ':')
+			return option_error(c, argv, "stat");
+		q->json |= c == 'j';
+		q->join |= c == 'J';
+		q->how.each |= c == 'e';
+		if (c == 'r' && !parse_ranks(optarg, &q->how.ranks))
+			return usage_error("--ranks: '%s' is not a number of ranks",
+					   optarg);
+		if (c == 'w' && !parse_seconds(optarg, &q->watch))
 			return usage_error("--watch: '%s' is not a number of seconds",
 					   optarg);
-		else if (c == '?')
-			return option_error(c, argv, "stat");
 	}
-	if (optind == argc)
-		return 0;
-	q->pid = strtol(argv[optind], &end, 10);
-	if (*end || q->pid <= 0)
-		return usage_error("'%s' is not a process id", argv[optind]);
-	if (optind + 1 < argc)
-		return usage_error("one process id at most");
-	return 0;
+	q->how.json = q->json;
+	return parse_rest(argv + optind, argc - optind, q);
 }
 
 static int stat_command(int argc, char **argv)
@@ -206,6 +249,8 @@ static int stat_command(int argc, char **argv)
 
 	if (ret)
 		return ret < 0 ? 0 : ret;
+	if (q.join)
+		return join_files(argv + optind, argc - optind, &q.how);
 	if (q.watch > 0)
 		return watch(&q);
 	look(&q);

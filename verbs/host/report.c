@@ -389,6 +389,22 @@ static void json_network(FILE *out, const struct trace_info *info)
 	fprintf(out, "  }\n");
 }
 
+/* Which process of which host it was, so that reports of several can be joined */
+static void json_who(FILE *out, const struct trace_info *info)
+{
+	char *end;
+	unsigned long rank = strtoul(info->rank, &end, 10);
+
+	fprintf(out, "{\n  \"program\": ");
+	trace_json_string(out, info->program);
+	fprintf(out, ",\n  \"pid\": %d,\n  \"host\": ", info->pid);
+	trace_json_string(out, info->host);
+	if (info->rank[0] && !*end)
+		fprintf(out, ",\n  \"rank\": %lu,\n", rank);
+	else
+		fprintf(out, ",\n  \"rank\": null,\n");
+}
+
 void report_json(const struct trace_reader *t, FILE *out)
 {
 	const struct trace_info *info = trace_info(t);
@@ -397,9 +413,7 @@ void report_json(const struct trace_reader *t, FILE *out)
 	const struct trace_object *mr;
 	bool first = true;
 
-	fprintf(out, "{\n  \"program\": ");
-	trace_json_string(out, info->program);
-	fprintf(out, ",\n  \"pid\": %d,\n", info->pid);
+	json_who(out, info);
 	fprintf(out, "  \"userfaultfd\": %s,\n  \"userfaultfd_events\": %" PRIu64 ",\n",
 		info->uffd ? "true" : "false", info->uffd_events);
 	json_devices(out, t);
