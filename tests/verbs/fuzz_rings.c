@@ -72,7 +72,8 @@ void fuzz_ring_on_bus(int sig)
 	signal(sig, SIG_DFL);
 }
 
-static void change_ring(struct rng *r, struct ring *g)
+/* Not part of the function to which siglongjmp() comes back: that may not depend on these locals */
+static __attribute__((noinline)) void change_ring(struct rng *r, struct ring *g)
 {
 	struct rxe_queue_buf *q = g->q;
 

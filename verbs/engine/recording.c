@@ -59,20 +59,22 @@ static void mark_replaced(const char *path, const struct trace_header *us)
 }
 
 /* Names of digits only, which is what a session may have there */
-static int open_in(const char *dir, struct recorder_cfg *cfg, struct recorder **out)
+static int open_in(const char *dir, const struct recorder_cfg *cfg, struct recorder **out)
 {
 	char path[PATH_MAX];
+	struct recorder_cfg there = *cfg;
 	int ret = -EEXIST;
 	unsigned int n;
 
-	cfg->path = path;
+	there.path = path;
 	for (n = 0; n < MAX_NAMES && ret == -EEXIST; n++) {
 		int len =
 		    n ? snprintf(path, sizeof(path), "%s/stat/%d%03u", dir, (int)getpid(),
 				 n)
 		      : snprintf(path, sizeof(path), "%s/stat/%d", dir, (int)getpid());
 
-		ret = len < (int)sizeof(path) ? recorder_open(cfg, out) : -ENAMETOOLONG;
+		ret =
+		    len < (int)sizeof(path) ? recorder_open(&there, out) : -ENAMETOOLONG;
 	}
 	for (; !ret && n > 1; n--) {
 		if (n > 2)
