@@ -23,6 +23,7 @@
 #include "tools/injected.h"
 #include "tools/control.h"
 #include "tools/keep.h"
+#include "tools/remote.h"
 #include "tools/segments.h"
 #include "tools/tools.h"
 #include "verbs/host/options.h"
@@ -372,6 +373,9 @@ static int prepare(struct options *o, const struct session *s)
 	char lib[2 * PATH_MAX];
 	int ret;
 
+	ssize_t n = readlink("/proc/self/exe", o->command, sizeof(o->command) - 1);
+
+	o->command[n < 0 ? 0 : n] = '\0';
 	snprintf(o->dir, sizeof(o->dir), "%s", s->dir);
 	if (choose_libraries(o, s, lib))
 		return EXIT_SETUP;
@@ -499,11 +503,13 @@ static int run(int argc, char **argv)
 	struct supervised s = {.expired = checks_expired};
 	struct keep keep = {0};
 	struct session session;
+	bool devices;
 	int ret;
 
 	ret = parse(argc, argv, &o, &checks);
 	if (ret)
 		return ret < 0 ? 0 : ret;
+	devices = o.n_devices;
 	ret = settle(&o, &checks);
 	if (ret)
 		return ret;
@@ -521,6 +527,9 @@ static int run(int argc, char **argv)
 	table_remove_stale(o.shm_dir[0] ? o.shm_dir : NULL);
 	warn_unless_preloadable(argv[optind]);
 	ret = prepare(&o, &session);
+	if (!ret && remote_announce(o.command, devices))
+		usage_error("launchers of other hosts could not be told: %s",
+			    strerror(ENOMEM));
 	if (!ret)
 		ret = supervise(argv + optind, &s);
 	ret = conclude(&o, &checks, &keep, &session, &s, argv + optind, ret);

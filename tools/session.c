@@ -34,6 +34,9 @@
 
 #define LINGER_MAX 64 /* processes that are waited for at a time */
 #define MARK	   ".session"
+/* Until a session that another process makes is whole */
+#define AWAIT_TRIES 200
+#define AWAIT_MS    10
 /* What a place should have room for: the tree of a device, and records of some processes */
 #define DEVICE_BYTES (900u << 10)
 #define RECORD_BYTES (8u << 20)
@@ -97,19 +100,12 @@ static bool is_trusted(const char *parent)
 	       (st.st_mode & S_ISVTX || (st.st_uid == geteuid() && !(st.st_mode & 022)));
 }
 
-static int make_in(struct session *s, const char *parent)
+/* The new, empty directory s->dir becomes a session, or goes */
+static int furnish(struct session *s)
 {
-	int n = snprintf(s->dir, sizeof(s->dir), "%s/" SESSION_PREFIX "XXXXXX", parent);
 	char stat_dir[sizeof(s->dir) + 8];
 	int ret = 0;
 
-	/* sockets below it need short names, LD_PRELOAD no colons or spaces */
-	if (n > 80 || *parent != '/' || strpbrk(parent, ": "))
-		return -EINVAL;
-	if (!is_trusted(parent))
-		return -EPERM;
-	if (!mkdtemp(s->dir))
-		return -errno;
 	/* The mark comes behind the lock: who sees it can tell whether we live. */
 	snprintf(stat_dir, sizeof(stat_dir), "%s/stat", s->dir);
 	s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -124,6 +120,18 @@ static int make_in(struct session *s, const char *parent)
 			close(s->lock);
 	}
 	return ret;
+}
+
+static int make_in(struct session *s, const char *parent)
+{
+	int n = snprintf(s->dir, sizeof(s->dir), "%s/" SESSION_PREFIX "XXXXXX", parent);
+
+	/* sockets below it need short names, LD_PRELOAD no colons or spaces */
+	if (n > 80 || *parent != '/' || strpbrk(parent, ": "))
+		return -EINVAL;
+	if (!is_trusted(parent))
+		return -EPERM;
+	return mkdtemp(s->dir) ? furnish(s) : -errno;
 }
 
 /* Is this place one of those before it? */
@@ -397,6 +405,48 @@ int session_create(struct session *s, const char *place, unsigned int n_devices)
 		*strrchr(parent, '/') = '\0';
 		remove_stale(parent);
 	}
+	umask(umask_was);
+	return ret;
+}
+
+/* Somebody else is making it: until it is whole. -EEXIST, or -EBUSY if that takes too long */
+static int await(const char *dir)
+{
+	for (int i = 0; i < AWAIT_TRIES; i++) {
+		int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		bool whole = fd >= 0 && session_check(fd, strrchr(dir, '/') + 1);
+
+		if (fd >= 0)
+			close(fd);
+		if (whole)
+			return -EEXIST;
+		poll(NULL, 0, AWAIT_MS);
+	}
+	return -EBUSY;
+}
+
+int session_create_named(struct session *s, const char *dir)
+{
+	char parent[sizeof(s->dir)];
+	int n = snprintf(s->dir, sizeof(s->dir), "%s", dir);
+	char *name = strrchr(s->dir, '/');
+	mode_t umask_was;
+	int ret;
+
+	if (n >= (int)sizeof(s->dir) || *dir != '/' || !is_session_name(name + 1))
+		return -EINVAL;
+	snprintf(parent, sizeof(parent), "%.*s", (int)(name - s->dir), dir);
+	if (access(parent, F_OK))
+		return -errno;
+	if (!is_trusted(parent))
+		return -EPERM;
+	umask_was = umask(077);
+	if (mkdir(s->dir, 0700) == 0)
+		ret = furnish(s);
+	else
+		ret = errno == EEXIST ? await(s->dir) : -errno;
+	if (!ret)
+		remove_stale(parent);
 	umask(umask_was);
 	return ret;
 }

@@ -22,6 +22,7 @@ enum {
 
 /*
  * struct command - argv[0] is the command's name
+ * @summary:	a line for help; NULL: it is not for people
  * @run:	returns the exit code
  * @help:	prints what `urxe help NAME` shows
  */
@@ -74,6 +75,11 @@ bool session_check(int dir, const char *name);
  * @n_devices devices. 0, or -errno with a line on stderr
  */
 int session_create(struct session *s, const char *place, unsigned int n_devices);
+/*
+ * session_create_named - the session @dir of a run that was begun on another host. 0, or -errno: -EEXIST, it is
+ * there, and whole
+ */
+int session_create_named(struct session *s, const char *dir);
 /* session_remove - false: there is something in it that is not the session's; it stays */
 bool session_remove(const struct session *s);
 /* session_parents - directories that a session may be in, each once; NULL ends them */

@@ -8,12 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/remote.h"
 #include "tools/tools.h"
 #include "verbs/host/reason.h"
 
 static const struct command *const commands[] = {
-    &command_run,    &command_stat, &command_why, &command_sweep,  &command_trace,
-    &command_report, &command_view, &command_top, &command_doctor, &command_profile,
+    &command_run,    &command_stat,    &command_why,	&command_sweep,
+    &command_trace,  &command_report,  &command_view,	&command_top,
+    &command_doctor, &command_profile, &command_remote, &command_session,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -62,7 +64,9 @@ static void print_help(FILE *out)
 	      "\n",
 	      out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		fprintf(out, "  urxe %-8s %s\n", commands[i]->name, commands[i]->summary);
+		if (commands[i]->summary)
+			fprintf(out, "  urxe %-8s %s\n", commands[i]->name,
+				commands[i]->summary);
 	fputs("\n"
 	      "  urxe help COMMAND   options of a command\n"
 	      "  urxe --version\n"

@@ -19,10 +19,14 @@ RUN_PACKAGES="libibverbs1 ibverbs-providers ibverbs-utils"
 # To test; jq reads reports, tshark checks packets, chromium opens pages
 TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
 	clang libclang-rt-dev libjemalloc2 libtcmalloc-minimal4 tshark jq iproute2 util-linux procps chromium valgrind strace gdb
-	ucx-utils openmpi-bin python3-mpi4py libfabric-bin infiniband-diags hwloc-nox"
-# To make packages, and to try containers and the completion of three shells
-PACKAGE_PACKAGES="debhelper dpkg-dev fakeroot lintian rpm git man-db bash-completion zsh fish
-	podman runc catatonit python3-yaml"
+	openssh-server openssh-client ucx-utils openmpi-bin python3-mpi4py libfabric-bin infiniband-diags hwloc-nox"
+# To make Debian packages
+DEB_PACKAGES="debhelper dpkg-dev fakeroot lintian git check librdmacm-dev python3"
+# ... and others, and to try containers and the completion of three shells
+PACKAGE_PACKAGES="$DEB_PACKAGES rpm man-db bash-completion zsh fish
+	podman runc catatonit podman-compose python3-yaml"
+# For the clusters of scripts/test --clusters, which go without Slurm where it is not there
+CLUSTER_PACKAGES="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 # To fuzz
 FUZZ_PACKAGES="clang libclang-rt-dev check"
 # For the virtual machine of the interoperability suite, which is skipped without them

@@ -54,6 +54,16 @@ static bool format_dir(const struct options *o, char *buf, size_t len)
 	return give_text(o->dir, buf, len);
 }
 
+static int parse_command(struct options *o, const char *v, char *err, size_t errlen)
+{
+	return take_text(o->command, sizeof(o->command), v, err, errlen);
+}
+
+static bool format_command(const struct options *o, char *buf, size_t len)
+{
+	return give_text(o->command, buf, len);
+}
+
 static int parse_backend(struct options *o, const char *v, char *err, size_t errlen)
 {
 	if (strcmp(v, "socket") && strcmp(v, "uring"))
@@ -862,6 +872,7 @@ static const struct row rows[] = {
      parse_completions,
      format_completions},
     {{NULL, "URXE_DIR", "DIR", NULL, false, NULL}, parse_dir, format_dir},
+    {{NULL, "URXE_COMMAND", "FILE", NULL, false, NULL}, parse_command, format_command},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -20,6 +20,7 @@
  * struct options
  * @dir:	session directory made by `urxe run`: the generated sysfs tree is in
  * DIR/sys
+ * @command:	the command line, for a process that is started on a host without that session
  * @device:	NAME=IFACE pairs; n_devices 0: one per interface that is up, lo first
  * @backend:	"socket", "uring", or empty
  * @lanes:	packets within the host may take shared memory
@@ -43,6 +44,7 @@
  */
 struct options {
 	char dir[256];
+	char command[512];
 	struct {
 		char name[16];
 		char ifname[16];

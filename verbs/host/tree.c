@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "verbs/host/elsewhere.h"
 #include "verbs/host/netdev.h"
 #include "verbs/host/paths.h"
 #include "verbs/host/reason.h"
@@ -130,6 +131,8 @@ static void make_tree(void)
 	struct work *w;
 	int ret;
 
+	if (!elsewhere_session(dir))
+		return;
 	unopened_leave(dir, true);
 	if (is_there(dir))
 		return;
