@@ -122,6 +122,11 @@ bool check_uses_in(uint64_t addr, uint64_t len,
 
 /* --- objects.c -------------------------------------------------------------------- */
 
+/* struct check_span - addresses from @begin up to @end; 0: none */
+struct check_span {
+	uint64_t begin, end;
+};
+
 /* What memory has become under a region */
 enum check_fate { CHECK_KEPT, CHECK_REMAPPED, CHECK_DISCARDED };
 
@@ -137,6 +142,8 @@ struct check_queue {
 
 /*
  * struct check_object - an object of the program
+ * @prefetching: it was advised, and is not done, of @ahead_len bytes at @ahead_addr
+ * @fetched:	by prefetches; @reach: of requests and peers
  * @made:	where; @ended: where it was destroyed
  * @told:	of its leak; @queued: to be forgotten
  * @users:	of a CQ: QPs; @pd: of an MR, QP, SRQ or AH
@@ -157,6 +164,9 @@ struct check_object {
 			const struct check_stack *fate_at;
 			bool used, remote_used;
 			const struct check_stack *prefetched;
+			const struct check_stack *prefetching;
+			uint64_t ahead_addr, ahead_len;
+			struct check_span fetched, reach;
 		} mr;
 		struct {
 			struct check_object *send_cq, *recv_cq, *srq;
@@ -173,11 +183,15 @@ struct check_object {
 			enum ibv_wc_status failed;
 			uint64_t rnr_since;
 			unsigned int rnrs;
-			uint64_t va; /* the peer's last request */
+			uint8_t timeout, retries, rnr_retry;
+			uint64_t peer_late_since; /* it has no receive request */
+			uint64_t va;		  /* the peer's last request */
 			uint32_t rkey, length;
 			uint8_t opcode, last; /* and its last packet */
 			uint32_t psn; /* of the newest that changes memory, if any_psn */
 			bool any_psn;
+			struct check_span told; /* beside a message, of @told_mr */
+			const struct check_object *told_mr;
 			uint32_t peer; /* the QPN of the other end */
 			struct trace_ip at;
 		} qp;
@@ -219,7 +233,7 @@ void check_memory_changed(enum checker_change what, uint64_t addr, uint64_t len)
 /* The program is about to fork; and in the child */
 void check_fork(void);
 void check_forget_objects(void);
-/* A registration uses @len bytes at @addr of its memory: is it still what was pinned? */
+/* A registration uses @len bytes at @addr of its memory, which is still what was pinned, or not */
 void check_fate(struct check_object *mr, uint64_t addr, uint64_t len,
 		const struct check_with *by);
 const char *check_object_name(const struct check_object *o, char buf[64]);
@@ -267,6 +281,8 @@ const char *check_request_name(const struct check_request *r, char buf[96]);
 /* --- verbs.c ---------------------------------------------------------------------- */
 
 void check_context(struct ibv_context *context);
+/* In a child of fork: contexts are the parent's */
+void check_forget_contexts(void);
 
 /* --- memory.c --------------------------------------------------------------------- */
 

@@ -57,8 +57,8 @@
 	  "there "                                                                       \
 	  "wake nobody")                                                                 \
 	X(EVENTS_UNACKED, "events-unacked", COMPLETIONS, ERROR,                          \
-	  "a CQ is destroyed whose events were not all acknowledged",                    \
-	  "ibv_destroy_cq waits for ibv_ack_cq_events, for ever")                        \
+	  "an object is destroyed whose events were not all acknowledged",               \
+	  "the call waits for that, for ever")                                           \
 	X(RNR, "rnr", COMPLETIONS, HAZARD,                                               \
 	  "a message came when no receive request was posted",                           \
 	  "the sender waits and tries again; when its retries are used up the "          \
@@ -66,6 +66,13 @@
 	X(TIMEOUT_INFINITE, "timeout-infinite", COMPLETIONS, HAZARD,                     \
 	  "the acknowledge timeout is 0, which means for ever",                          \
 	  "when a packet is lost nothing is sent again, and no error tells")             \
+	X(RETRY_LONG, "retry-long", COMPLETIONS, HAZARD,                                 \
+	  "timeout and retries together take more than ten seconds",                     \
+	  "so long the program waits for a peer that is gone")                           \
+	X(RNR_ENDLESS, "rnr-endless", COMPLETIONS, HAZARD,                               \
+	  "a request has waited for a receive request of the peer for half a second, "   \
+	  "and would do so for ever",                                                    \
+	  "rnr_retry 7 knows no end: a peer that never posts is never an error")         \
 	X(LEAK_AT_CLOSE, "leak-at-close", LEAKS, HAZARD,                                 \
 	  "the device is closed while objects of it exist",                              \
 	  "the kernel takes them away; memory of the libraries, and what still uses "    \
@@ -128,21 +135,36 @@
 	  "fork with pinned memory, without ibv_fork_init or MADV_DONTFORK",             \
 	  "before Linux 5.12, who writes first gets a new page: the parent's "           \
 	  "registration may keep the one that went to the child")                        \
+	X(USED_AFTER_FORK, "used-after-fork", MEMORY, ERROR,                             \
+	  "a child of fork uses a QP, SRQ or CQ of its parent",                          \
+	  "both have the queue, and each a copy of its own of who is where in it")       \
 	X(REGISTERED_AGAIN, "registered-again", MEMORY, WASTE,                           \
 	  "the same memory is registered many times and never deregistered",             \
 	  "each registration pins pages and fills the device's table of keys")           \
 	X(PREFETCH_UNUSED, "prefetch-unused", MEMORY, WASTE,                             \
-	  "memory was prefetched and no request ever used its region",                   \
+	  "memory was prefetched and not used, or little of it",                         \
 	  "the pages are brought in and mapped for nothing")                             \
+	X(PREFETCH_LATE, "prefetch-late", MEMORY, WASTE,                                 \
+	  "a prefetch comes too late for the request that uses the memory",              \
+	  "the request takes the page faults that the prefetch was to save")             \
 	X(ADVISE_FAILED, "advise-failed", MEMORY, WASTE, "ibv_advise_mr failed",         \
 	  "the pages are not there, and each costs a page fault when it is used")        \
 	X(FAULTS_AGAIN, "faults-again", MEMORY, WASTE,                                   \
 	  "the same page of an on-demand region takes one page fault after another",     \
 	  "each stops the connection until it is served; a prefetch before the use "     \
 	  "saves it")                                                                    \
+	X(PAGE_BOUNCES, "page-bounces", MEMORY, WASTE,                                   \
+	  "a page of an on-demand region is brought in again and again, and evicted in " \
+	  "between",                                                                     \
+	  "more pages are in use than the device keeps: each is paid for with a page "   \
+	  "fault")                                                                       \
 	X(READ_UNFENCED, "read-unfenced", ORDER, ERROR,                                  \
 	  "a request sends what a READ or atomic before it has not brought yet",         \
 	  "without a fence, or waiting for the completion, old data may be sent")        \
+	X(OTHER_QP_TOLD, "other-qp-told", ORDER, HAZARD,                                 \
+	  "the program read what one connection writes, told by a message of another",   \
+	  "messages have an order with the WRITEs of their own QP only: the data "       \
+	  "may come later")                                                              \
 	X(MEMORY_POLLED, "memory-polled", ORDER, PORTABLE,                               \
 	  "the program waits for a peer's WRITE by reading memory again and again",      \
 	  "it takes for granted that the last byte is written last, which nothing "      \
@@ -181,6 +203,9 @@
 	X(SGE_MANY, "sge-many", PORTABILITY, PORTABLE,                                   \
 	  "more than 13 SGEs are asked for",                                             \
 	  "some adapters have no more and refuse to make the QP")                        \
+	X(QUEUE_DEEP, "queue-deep", PORTABILITY, PORTABLE,                               \
+	  "a queue of more than 8127 requests is asked for",                             \
+	  "some adapters have no longer ones and refuse to make the QP")                 \
 	X(RD_ATOMIC_MANY, "rd-atomic-many", PORTABILITY, PORTABLE,                       \
 	  "more than 16 READs and atomics at a time are asked for",                      \
 	  "most adapters have no more and refuse ibv_modify_qp")

@@ -15,28 +15,21 @@
 #include "check/objects.h"
 #include "check/targets.h"
 
-#define BUCKETS	   4096
-#define MANY	   8 /* registrations of the same memory */
-#define ASKED	   256
-#define GONE	   4096 /* objects of many that are remembered when they are gone */
-#define DEVICES	   16
-#define PAGES	   1024
-#define FAULTS	   4  /* of a page: it will not be the last */
-#define RD_ATOMICS 16 /* at a time: most adapters */
+#define BUCKETS	    4096
+#define MANY	    8 /* registrations of the same memory */
+#define ASKED	    256
+#define GONE	    4096      /* objects of many that are remembered when they are gone */
+#define FEW	    65536u    /* bytes, of which nobody minds that they are not used */
+#define LITTLE	    4	      /* a part of what was prefetched */
+#define PATIENCE    10000000u /* us of retries */
+#define ENDLESS	    500000000u /* ns: nobody comes any more */
+#define RNR_FOREVER 7
+#define RD_ATOMICS  16 /* at a time: most adapters */
 
 static struct check_object *bucket[BUCKETS];
 /* A ring */
 static struct check_object *gone[GONE];
 static unsigned int n_gone;
-
-/* struct page - of an on-demand region, and how often it has faulted */
-struct page {
-	uint64_t addr;
-	uint32_t mr;
-	unsigned int faults;
-};
-
-static struct page pages[PAGES];
 
 /* struct by_app - looks for the CQ or SRQ that the program's object stands for */
 struct by_app {
@@ -139,7 +132,7 @@ void check_forget_objects(void)
 	memset(bucket, 0, sizeof(bucket));
 	memset(asked, 0, sizeof(asked));
 	memset(gone, 0, sizeof(gone));
-	memset(pages, 0, sizeof(pages));
+	check_paging_forget();
 	check_remote_forget_all();
 	check_targets_forget();
 }
@@ -307,6 +300,37 @@ static bool busy_region(struct check_use *u, void *arg)
 	return true;
 }
 
+void check_widen(struct check_span *s, uint64_t addr, uint64_t len)
+{
+	s->begin = s->end && s->begin < addr ? s->begin : addr;
+	s->end = s->end > addr + len ? s->end : addr + len;
+}
+
+static uint64_t in_common(struct check_span a, struct check_span b)
+{
+	uint64_t begin = a.begin > b.begin ? a.begin : b.begin;
+	uint64_t end = a.end < b.end ? a.end : b.end;
+
+	return begin < end ? end - begin : 0;
+}
+
+/* It was brought in: did anybody come near? */
+static void end_prefetch(const struct check_object *mr)
+{
+	const struct check_with with[] = {{"prefetched", mr->mr.prefetched},
+					  {"registered", mr->made}};
+	uint64_t fetched = mr->mr.fetched.end - mr->mr.fetched.begin;
+	uint64_t reached = in_common(mr->mr.fetched, mr->mr.reach);
+	bool any = mr->mr.used || mr->mr.remote_used;
+	char name[64];
+
+	if (any && (fetched < FEW || reached >= fetched / LITTLE))
+		return;
+	check_report(CHECK_PREFETCH_UNUSED, with, 2,
+		     "%s: requests used a range of %" PRIu64 " of %" PRIu64 " bytes",
+		     check_object_name(mr, name), reached, fetched);
+}
+
 /* Its life is over: was it of any use? */
 static void end_region(const struct check_object *mr)
 {
@@ -318,12 +342,8 @@ static void end_region(const struct check_object *mr)
 	    !mr->mr.remote_used)
 		check_report(CHECK_REMOTE_UNUSED, with, mr->ended ? 2 : 1, "%s",
 			     check_object_name(mr, name));
-	if (mr->mr.prefetched && !mr->mr.used && !mr->mr.remote_used) {
-		const struct check_with more[] = {{"prefetched", mr->mr.prefetched},
-						  {"registered", mr->made}};
-		check_report(CHECK_PREFETCH_UNUSED, more, 2, "%s",
-			     check_object_name(mr, name));
-	}
+	if (mr->mr.prefetched)
+		end_prefetch(mr);
 }
 
 void check_fate(struct check_object *mr, uint64_t addr, uint64_t len,
@@ -331,6 +351,7 @@ void check_fate(struct check_object *mr, uint64_t addr, uint64_t len,
 {
 	char name[64];
 
+	check_widen(&mr->mr.reach, addr, len);
 	if (mr->mr.fate == CHECK_KEPT || addr >= mr->mr.fate_addr + mr->mr.fate_len ||
 	    addr + len <= mr->mr.fate_addr || check_ignored(addr, len))
 		return;
@@ -422,6 +443,26 @@ static void created_qp(const struct trace_rec_create_qp *r)
 	}
 }
 
+/* How long nothing is said of a peer that is gone */
+static void retries(struct check_object *qp, const struct trace_rec_modify_qp *r)
+{
+	const struct check_with here[] = {{"modified", check_stack()}};
+	uint64_t us;
+
+	if (!(r->mask & (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT)))
+		return;
+	if (r->mask & IBV_QP_TIMEOUT)
+		qp->qp.timeout = r->timeout;
+	if (r->mask & IBV_QP_RETRY_CNT)
+		qp->qp.retries = r->retry_cnt;
+	/* IBTA 9.7.6.1.3: 4.096 us * 2^timeout, before each of the retries and after the last */
+	us = (4096ull << qp->qp.timeout) / 1000 * (qp->qp.retries + 1u);
+	if (qp->qp.timeout && us > PATIENCE)
+		check_report(CHECK_RETRY_LONG, here, 1,
+			     "QP %u: timeout %u and retry_cnt %u are %" PRIu64 " s",
+			     qp->id, qp->qp.timeout, qp->qp.retries, us / 1000000);
+}
+
 static void modified_qp(const struct trace_rec_modify_qp *r)
 {
 	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn);
@@ -440,6 +481,9 @@ static void modified_qp(const struct trace_rec_modify_qp *r)
 			check_drop(qp);
 		}
 	}
+	if (r->mask & IBV_QP_RNR_RETRY)
+		qp->qp.rnr_retry = r->rnr_retry;
+	retries(qp, r);
 	if (r->mask & IBV_QP_TIMEOUT && !r->timeout)
 		check_report(CHECK_TIMEOUT_INFINITE, here, 1, "QP %u", r->qpn);
 	if ((r->mask & IBV_QP_MAX_QP_RD_ATOMIC && r->max_rd_atomic > RD_ATOMICS) ||
@@ -590,12 +634,34 @@ static void taken(const struct trace_rec_take_receive *r)
 static void completed(const struct trace_rec_completion *r)
 {
 	struct check_object *cq = check_find(TRACE_OBJ_CQ, r->cq);
-	struct check_object *qp = r->receive ? check_find(TRACE_OBJ_QP, r->qpn) : NULL;
+	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn);
 
 	if (cq)
 		cq->cq.produced++;
-	if (qp)
+	if (qp && r->receive)
 		qp->qp.held = false;
+	else if (qp)
+		qp->qp.peer_late_since = 0;
+}
+
+/* The peer of @r's QP has said that it has no receive request. */
+static void refused_by_peer(uint64_t now, const struct trace_rec_nak_in *r)
+{
+	struct check_object *qp = check_find(TRACE_OBJ_QP, r->qpn);
+	const struct check_request *first = qp ? qp->qp.sq.first : NULL;
+	char what[96];
+
+	if (!first || !check_is_rnr(r->syndrome) || qp->qp.rnr_retry != RNR_FOREVER)
+		return;
+	if (!qp->qp.peer_late_since)
+		qp->qp.peer_late_since = now;
+	if (now - qp->qp.peer_late_since < ENDLESS)
+		return;
+	const struct check_with with[] = {{"posted", first->posted},
+					  {"QP made", qp->made}};
+	check_report(CHECK_RNR_ENDLESS, with, 2, "%s", check_request_name(first, what));
+	qp->qp.peer_late_since = 0;
+	qp->qp.rnr_retry = 0; /* told */
 }
 
 static void state_changed(uint32_t qpn, uint8_t to)
@@ -607,54 +673,6 @@ static void state_changed(uint32_t qpn, uint8_t to)
 	qp->qp.state = (enum ibv_qp_state)to;
 	if (to == IBV_QPS_ERR || to == IBV_QPS_RESET)
 		check_remote_forget(qp);
-}
-
-/* Page tables know no device; keys of regions seldom meet. */
-static struct check_object *region_anywhere(uint32_t key)
-{
-	struct check_object *mr = NULL;
-
-	for (uint16_t i = 0; i < DEVICES && !mr; i++) {
-		check_device(i);
-		mr = check_find(TRACE_OBJ_MR, key);
-	}
-	return mr;
-}
-
-static void prefetched(const struct trace_rec_prefetch *r)
-{
-	struct check_object *mr = region_anywhere(r->mr);
-
-	if (!mr)
-		return;
-	const struct check_with with[] = {{"registered", mr->made}};
-	if (r->pages && !mr->mr.prefetched)
-		mr->mr.prefetched = check_stack();
-	if (r->result)
-		check_report(CHECK_ADVISE_FAILED, with, 1,
-			     "%" PRIu64 " bytes at 0x%" PRIx64 ", in the background: %s",
-			     r->length, r->addr, strerror(-r->result));
-}
-
-/* Pages are told apart as long as not too many others fault in between. */
-static void faulted(const struct trace_rec_fault *r)
-{
-	struct check_object *mr = region_anywhere(r->mr);
-	struct page *p =
-	    &pages[splitmix_mix(r->addr >> 12 ^ (uint64_t)r->mr << 52) % PAGES];
-	char name[64];
-
-	if (!mr)
-		return;
-	if (p->addr != r->addr >> 12 || p->mr != r->mr)
-		*p = (struct page){r->addr >> 12, r->mr, 0};
-	if (++p->faults != FAULTS)
-		return;
-	const struct check_with with[] = {{"registered", mr->made}};
-	check_report(CHECK_FAULTS_AGAIN, with, 1,
-		     "%s: %u faults of the page of 0x%" PRIx64 "%s",
-		     check_object_name(mr, name), p->faults, r->addr,
-		     r->remote ? ", for a peer" : "");
 }
 
 void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
@@ -702,16 +720,14 @@ void check_record(uint16_t of, uint64_t now, enum trace_kind kind,
 	case TRACE_KIND_packet_out:
 		check_answered(p);
 		break;
+	case TRACE_KIND_nak_in:
+		refused_by_peer(now, p);
+		break;
 	case TRACE_KIND_nak_out:
 		check_refused(now, p);
 		break;
-	case TRACE_KIND_prefetch:
-		prefetched(p);
-		break;
-	case TRACE_KIND_fault:
-		faulted(p);
-		break;
-	default: /* others were not asked for */
+	default:
+		check_paging(kind, p);
 		break;
 	}
 }

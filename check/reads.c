@@ -24,20 +24,25 @@
 #include "check/check.h"
 #include "check/watch.h"
 
-#define LONG  10000000u /* ns: another place may be watched then */
-#define SPINS 4		/* reads in a row */
-#define SOON  50000u	/* ns */
-#define BLOCK 64u	/* bytes, whose borders no function of libc reads across */
-#define WORD  8u
+#define LONG	10000000u /* ns: another place may be watched then */
+#define AT_ONCE 5000000u  /* ns, after which others may have told the program more */
+#define EAGER	64	  /* messages beside a WRITE that are looked at without a pause */
+#define SPINS	4	  /* reads in a row */
+#define SOON	50000u	  /* ns */
+#define BLOCK	64u	  /* bytes, whose borders no function of libc reads across */
+#define WORD	8u
 
 /*
- * What is watched: @use, or memory of @mr that a peer writes to; @begun: since when
+ * What is watched: @use, or memory of @mr that a peer writes to; @told: the QP that has told something else
+ * meanwhile. @begun: since when
  */
 static struct {
 	struct check_use *use;
-	const struct check_object *mr;
+	const struct check_object *mr, *told;
 	uint64_t addr, len, begun;
 } now;
+
+static unsigned int n_told;
 
 static bool is_libc(uint64_t pc)
 {
@@ -128,6 +133,26 @@ static void look_at_memory(const struct check_hit *hits, unsigned int n)
 		     hits->addr, check_object_name(now.mr, name), now.len, now.addr);
 }
 
+static void look_at_other(const struct check_hit *hits, unsigned int n)
+{
+	char name[64];
+
+	while (n && (is_beside(hits) || hits->at - now.begun > AT_ONCE)) {
+		hits++;
+		n--;
+	}
+	if (!n || check_ignored(hits->addr, WORD))
+		return;
+	const struct check_with with[] = {
+	    {"read", check_stack_at((void *)(uintptr_t)hits->pc)},
+	    {"registered for the peer", now.mr->made},
+	    {"QP of the message made", now.told->made}};
+	check_report(CHECK_OTHER_QP_TOLD, with, 3,
+		     "0x%" PRIx64 " of %s, after a message of QP %u, while another QP "
+		     "wrote %" PRIu64 " bytes there",
+		     hits->addr, check_object_name(now.mr, name), now.told->id, now.len);
+}
+
 /* No more; what was there to see? */
 static void end(void)
 {
@@ -139,19 +164,22 @@ static void end(void)
 	n = check_watch_end(hits);
 	if (n && now.use)
 		look_at_use(hits, n);
+	else if (n && !now.mr->gone && now.told)
+		look_at_other(hits, n);
 	else if (n && !now.mr->gone)
 		look_at_memory(hits, n);
 	now.begun = 0;
+	now.told = NULL;
 	now.use = NULL;
 }
 
-static bool begin(uint64_t addr, uint64_t len, unsigned int width)
+static bool begin(uint64_t addr, uint64_t len, unsigned int width, bool at_once)
 {
 	uint64_t at = check_now();
 
 	if (now.begun && at - now.begun > LONG)
 		end();
-	if (now.begun || !check_watch_begin(addr, len, width))
+	if (now.begun || !check_watch_begin(addr, len, width, at_once))
 		return false;
 	now.addr = addr;
 	now.len = len;
@@ -161,7 +189,8 @@ static bool begin(uint64_t addr, uint64_t len, unsigned int width)
 
 void check_reads_begin(struct check_use *u)
 {
-	if (check_wants(CHECK_RECEIVE_READ) && u->piece && begin(u->addr, u->len, WORD))
+	if (check_wants(CHECK_RECEIVE_READ) && u->piece &&
+	    begin(u->addr, u->len, WORD, false))
 		now.use = u;
 }
 
@@ -173,10 +202,28 @@ void check_reads_end(const struct check_request *r)
 
 void check_reads_peer(const struct check_object *mr, uint64_t addr, uint64_t len)
 {
-	if (check_wants(CHECK_MEMORY_POLLED) && begin(addr, len, 1)) {
+	if (check_wants(CHECK_MEMORY_POLLED) && begin(addr, len, 1, false)) {
 		now.mr = mr;
 		now.use = NULL;
 	}
+}
+
+void check_reads_told(struct check_object *qp)
+{
+	struct check_span s = qp->qp.told;
+
+	if (!s.end)
+		return;
+	qp->qp.told = (struct check_span){0, 0};
+	/* whatever else is watched: this is rarer */
+	if (now.begun && !now.told)
+		end();
+	if (!check_wants(CHECK_OTHER_QP_TOLD) ||
+	    !begin(s.begin, s.end - s.begin, WORD, n_told < EAGER))
+		return;
+	n_told++;
+	now.mr = qp->qp.told_mr;
+	now.told = qp;
 }
 
 void check_reads_message(void)

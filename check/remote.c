@@ -23,6 +23,7 @@
 #include "check/check.h"
 #include "check/objects.h"
 #include "check/reads.h"
+#include "check/targets.h"
 
 /* --- the wire ----------------------------------------------------------------------- */
 
@@ -36,6 +37,8 @@
 /* IBTA table 35: without the transport, which is in the upper three bits */
 enum {
 	SEND_FIRST = 0x00,
+	SEND_LAST = 0x02,
+	SEND_LAST_IMM = 0x03,
 	SEND_ONLY = 0x04,
 	SEND_ONLY_IMM = 0x05,
 	WRITE_FIRST = 0x06,
@@ -46,6 +49,7 @@ enum {
 	READ_REQUEST = 0x0c,
 	COMPARE_SWAP = 0x13,
 	FETCH_ADD = 0x14,
+	SEND_LAST_INV = 0x16,
 	SEND_ONLY_INV = 0x17,
 	OPERATION = 0x1f,
 };
@@ -89,12 +93,12 @@ static bool meets_use(struct check_use *u, void *arg)
 /* --- without an order ---------------------------------------------------------------- */
 
 /*
- * struct open_write - a WRITE or atomic that is not acknowledged
+ * struct open_write - a WRITE to @mr, or an atomic, that is not acknowledged
  * @last:	PSN of its last packet, if @whole: that has come
  * @since:	when it began
  */
 struct open_write {
-	const struct check_object *qp;
+	const struct check_object *qp, *mr;
 	uint64_t addr, len, since;
 	uint32_t last;
 	bool whole, atomic;
@@ -178,6 +182,23 @@ static void came_whole(const struct check_object *qp, uint32_t psn)
 			open_writes[i].whole = true;
 			open_writes[i].last = psn;
 		}
+}
+
+/*
+ * A message of @qp comes while its peer's WRITE by another QP is not acknowledged: it tells nothing of
+ * that one.
+ */
+static void message_beside(struct check_object *qp)
+{
+	for (unsigned int i = 0; i < n_open; i++) {
+		const struct open_write *o = &open_writes[i];
+
+		if (o->qp == qp || o->atomic || !check_is_same_peer(o->qp, qp))
+			continue;
+		qp->qp.told = (struct check_span){o->addr, o->addr + o->len};
+		qp->qp.told_mr = o->mr;
+		return;
+	}
 }
 
 /* --- words of atomics ------------------------------------------------------------------ */
@@ -316,6 +337,24 @@ static uint64_t length_of(const struct trace_rec_packet_in *r)
 	return (r->opcode & OPERATION) >= COMPARE_SWAP ? 8 : r->dma_length;
 }
 
+/* With the packet that came last a message is complete, of which the program is told. */
+static bool ends_message(const struct check_object *qp)
+{
+	switch (qp->qp.last) {
+	case SEND_LAST:
+	case SEND_LAST_IMM:
+	case SEND_ONLY:
+	case SEND_ONLY_IMM:
+	case SEND_LAST_INV:
+	case SEND_ONLY_INV:
+	case WRITE_LAST_IMM:
+	case WRITE_ONLY_IMM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* A packet that came before is no news. */
 static bool is_again(struct check_object *qp, uint32_t psn)
 {
@@ -347,6 +386,7 @@ static void peer_changes(struct check_object *qp, const struct check_object *mr,
 	else
 		written_over(addr, len);
 	open_write(&(struct open_write){.qp = qp,
+					.mr = mr,
 					.addr = addr,
 					.len = len,
 					.since = check_now(),
@@ -366,6 +406,8 @@ void check_peer_request(const struct trace_rec_packet_in *r)
 	qp->qp.last = r->opcode & OPERATION;
 	if (qp->qp.last == WRITE_LAST || qp->qp.last == WRITE_LAST_IMM)
 		came_whole(qp, r->psn);
+	if (ends_message(qp))
+		message_beside(qp);
 	if (!is_begin(r->opcode))
 		return;
 	qp->qp.va = r->va;
@@ -421,6 +463,11 @@ static void refused_peer(const struct check_object *qp)
 /* Why the responder refused: IBTA table 44 */
 enum { SYNDROME_TYPE = 0xe0, SYNDROME_RNR = 0x20, SYNDROME_ACCESS = 0x62 };
 
+bool check_is_rnr(uint8_t syndrome)
+{
+	return (syndrome & SYNDROME_TYPE) == SYNDROME_RNR;
+}
+
 /* Does the packet that came last need a receive request? */
 static bool needs_receive(const struct check_object *qp)
 {
@@ -448,8 +495,7 @@ void check_refused(uint64_t now, const struct trace_rec_nak_out *r)
 	if (r->syndrome == SYNDROME_ACCESS)
 		refused_peer(qp);
 	/* with a request, or without need of one, it waits for something else: a page */
-	if ((r->syndrome & SYNDROME_TYPE) != SYNDROME_RNR || qp->qp.held ||
-	    !needs_receive(qp))
+	if (!check_is_rnr(r->syndrome) || qp->qp.held || !needs_receive(qp))
 		return;
 	if (srq && srq->srq.rq.n <= srq->srq.taken) {
 		srq->srq.rnr_since = srq->srq.rnr_since ? srq->srq.rnr_since : now;

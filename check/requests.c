@@ -566,6 +566,39 @@ void check_taken(struct check_object *o, uint64_t wr_id)
 		touched(r, &r->use[i]);
 }
 
+/* --- advice ------------------------------------------------------------------------------ */
+
+/* It is sent from, or a READ brings it: the HCA has needed it since the post. */
+static bool is_needed(struct check_use *u, void *arg)
+{
+	const struct check_with with[] = {{"advised", check_stack()},
+					  {"posted", u->request->posted}};
+	char what[96];
+
+	if (u->request->receive || !check_is_active(u->request))
+		return false;
+	check_report(CHECK_PREFETCH_LATE, with, 2, "%s was posted before",
+		     check_request_name(u->request, what));
+	return true;
+}
+
+void check_advised(const struct ibv_sge *sges, uint32_t n, bool later)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct check_object *mr = check_find(TRACE_OBJ_MR, sges[i].lkey);
+		uint64_t addr;
+
+		if (!mr || !is_inside(mr, &sges[i]))
+			continue;
+		addr = mr->mr.addr + (sges[i].addr - mr->mr.iova);
+		if (check_uses_in(addr, sges[i].length, is_needed, NULL) || !later)
+			continue;
+		mr->mr.prefetching = check_stack();
+		mr->mr.ahead_addr = addr;
+		mr->mr.ahead_len = sges[i].length;
+	}
+}
+
 /* --- polls ----------------------------------------------------------------------------- */
 
 static void done_until(struct check_object *qp, const struct ibv_wc *wc)
@@ -636,8 +669,9 @@ void check_polled(struct check_object *cq, const struct ibv_wc *wc)
 		qp->qp.failed = wc->status;
 		qp->qp.failed_at = check_stack();
 	}
-	if (wc->opcode & IBV_WC_RECV)
+	if (wc->opcode & IBV_WC_RECV) {
 		done_receive(qp, wc);
-	else
+		check_reads_told(qp);
+	} else
 		done_until(qp, wc);
 }

@@ -115,6 +115,7 @@ static void fork_child(void)
 		return;
 	check_watch_forget();
 	check_forget_objects();
+	check_forget_contexts();
 	check_forget_uses();
 	check_forget_findings();
 	check_unlock();
@@ -127,7 +128,7 @@ static const struct checker checker = {
 	     KIND(verb) | KIND(verb_failed) | KIND(qp_state) | KIND(qp_failed) |
 	     KIND(completion) | KIND(completion_error) | KIND(take_receive) |
 	     KIND(packet_in) | KIND(packet_out) | KIND(qp_path) | KIND(nak_out) |
-	     KIND(prefetch) | KIND(fault),
+	     KIND(nak_in) | KIND(prefetch) | KIND(fault) | KIND(evict),
     .record = record,
     .context = check_context,
     .memory = check_memory,

@@ -43,7 +43,7 @@ void check_message_came(void)
 	messages++;
 }
 
-static bool is_same_peer(const struct check_object *a, const struct check_object *b)
+bool check_is_same_peer(const struct check_object *a, const struct check_object *b)
 {
 	return a->qp.peer >> QPN_BITS == b->qp.peer >> QPN_BITS &&
 	       !memcmp(&a->qp.at, &b->qp.at, sizeof(a->qp.at));
@@ -54,7 +54,7 @@ static bool is_unordered(const struct check_target *a, const struct check_target
 	return a->request && a->qp != b->qp && a->rkey == b->rkey &&
 	       !(a->atomic && b->atomic) && a->messages == b->messages &&
 	       a->addr < b->addr + b->len && b->addr < a->addr + a->len &&
-	       check_is_active(a->request) && is_same_peer(a->qp, b->qp);
+	       check_is_active(a->request) && check_is_same_peer(a->qp, b->qp);
 }
 
 static void compare(const struct check_target *t)

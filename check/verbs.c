@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/lock.h"
 #include "check/check.h"
@@ -18,14 +19,19 @@
 #define CONTEXTS   64
 #define INLINE_MAX 220
 #define SGE_MAX	   13
+#define QUEUE_MAX  8127
 
 /* In a function that the program calls: where the frames of its caller begin */
 #define CALLER __builtin_dwarf_cfa()
 
-/* struct wrapped - a context, and the operations that it had */
+/*
+ * struct wrapped - a context, and the operations that it had; @parents: it was opened before fork(2), by the
+ * parent of this process
+ */
 struct wrapped {
 	struct ibv_context *context;
 	uint16_t device;
+	bool parents;
 	struct ibv_context_ops ops;
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context,
 				       struct ibv_qp_init_attr_ex *attr);
@@ -81,6 +87,28 @@ static bool lock_for(const struct ibv_context *context)
 		(__typeof__(&name))slot_;                                                \
 	})
 
+/* A child of fork(2) posts or polls what is its parent's */
+static void strange(const char *call, struct wrapped *w)
+{
+	if (!check_lock())
+		return;
+	const struct check_with here[] = {{"called", check_stack()}};
+	check_report(CHECK_USED_AFTER_FORK, here, 1,
+		     "%s, in process %d of a parent's device", call, (int)getpid());
+	w->parents = false; /* told */
+	check_unlock();
+}
+
+/* The operations behind those of the checker */
+static struct ibv_context_ops *ops_of(const struct ibv_context *context, const char *call)
+{
+	struct wrapped *w = of(context);
+
+	if (w->parents)
+		strange(call, w);
+	return &w->ops;
+}
+
 /* --- posts ------------------------------------------------------------------------------ */
 
 static unsigned int send_all(struct ibv_qp *qp, const struct ibv_send_wr *wr,
@@ -128,7 +156,7 @@ static void take_back(const struct ibv_context *context, enum trace_object_kind 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	unsigned int n = send_all(qp, wr, CALLER);
-	int ret = of(qp->context)->ops.post_send(qp, wr, bad);
+	int ret = ops_of(qp->context, "ibv_post_send")->post_send(qp, wr, bad);
 
 	if (ret && n) {
 		for (; wr && wr != *bad; wr = wr->next)
@@ -147,7 +175,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 		n = recv_all(check_find(TRACE_OBJ_QP, qp->qp_num), wr, CALLER);
 		check_unlock();
 	}
-	ret = of(qp->context)->ops.post_recv(qp, wr, bad);
+	ret = ops_of(qp->context, "ibv_post_recv")->post_recv(qp, wr, bad);
 	if (ret && n) {
 		for (; wr && wr != *bad; wr = wr->next)
 			n--;
@@ -201,7 +229,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		n = recv_all(o, wr, CALLER);
 		check_unlock();
 	}
-	ret = of(srq->context)->ops.post_srq_recv(srq, wr, bad);
+	ret = ops_of(srq->context, "ibv_post_srq_recv")->post_srq_recv(srq, wr, bad);
 	if (ret && n) {
 		for (; wr && wr != *bad; wr = wr->next)
 			n--;
@@ -250,7 +278,7 @@ static void polled(struct ibv_cq *cq, const struct ibv_wc *wc, int n, const void
 
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	int got = of(cq->context)->ops.poll_cq(cq, n, wc);
+	int got = ops_of(cq->context, "ibv_poll_cq")->poll_cq(cq, n, wc);
 
 	if (got >= 0)
 		polled(cq, wc, got, CALLER);
@@ -311,7 +339,8 @@ static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 		o->cq.armed = o->cq.produced > o->cq.polled ? check_stack() : NULL;
 		check_unlock();
 	}
-	return of(cq->context)->ops.req_notify_cq(cq, solicited_only);
+	return ops_of(cq->context, "ibv_req_notify_cq")
+	    ->req_notify_cq(cq, solicited_only);
 }
 
 /* struct waiter - who waits for an event of @channel */
@@ -394,6 +423,9 @@ static void look_at_caps(const struct ibv_qp_cap *cap)
 	if (cap->max_send_sge > SGE_MAX || cap->max_recv_sge > SGE_MAX)
 		check_report(CHECK_SGE_MANY, here, 1, "%u to send, %u to receive",
 			     cap->max_send_sge, cap->max_recv_sge);
+	if (cap->max_send_wr > QUEUE_MAX || cap->max_recv_wr > QUEUE_MAX)
+		check_report(CHECK_QUEUE_DEEP, here, 1, "%u to send, %u to receive",
+			     cap->max_send_wr, cap->max_recv_wr);
 	check_unlock();
 }
 
@@ -460,8 +492,13 @@ INTERPOSE struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *at
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *sges, uint32_t n)
 {
-	int ret = of(pd->context)->advise_mr(pd, advice, flags, sges, n);
+	int ret;
 
+	if (check_lock()) {
+		check_advised(sges, n, !(flags & IBV_ADVISE_MR_FLAG_FLUSH));
+		check_unlock();
+	}
+	ret = of(pd->context)->advise_mr(pd, advice, flags, sges, n);
 	if (ret && check_lock()) {
 		const struct check_with here[] = {{"advised", check_stack()}};
 
@@ -538,6 +575,12 @@ static void wrap(struct wrapped *w, struct ibv_context *context, uint16_t device
 		v->create_cq_ex = create_cq_ex;
 	if (v->advise_mr)
 		v->advise_mr = advise_mr;
+}
+
+void check_forget_contexts(void)
+{
+	for (unsigned int i = 0; i < CONTEXTS; i++)
+		wrapped[i].parents = true;
 }
 
 void check_context(struct ibv_context *context)

@@ -38,6 +38,7 @@
 #define LIMIT	40	  /* hits of an event, of which the HCA makes some itself */
 #define EAGER	16	  /* watches without a pause: short programs are looked at, too */
 #define PAUSE	1000000u  /* ns after a watch, */
+#define MOST	20000000u /* ns: on a loaded machine that is no cost */
 #define COSTS	100u	  /* or as many times what the last one has cost */
 #define LOOK	20000000u /* ns: for new threads */
 #define DIRENTS 4096
@@ -216,7 +217,7 @@ static void set(struct watched *t, unsigned int end, unsigned int width)
 	t->left[end] = LIMIT;
 }
 
-static bool is_time(uint64_t now)
+static bool is_time(uint64_t now, bool at_once)
 {
 	static bool asked, barred;
 
@@ -225,15 +226,15 @@ static bool is_time(uint64_t now)
 		asked = true;
 	}
 	return !watching && !denied && !barred &&
-	       (n_watches < EAGER || now >= next_watch);
+	       (at_once || n_watches < EAGER || now >= next_watch);
 }
 
-bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width)
+bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width, bool at_once)
 {
 	uint64_t now = check_now();
 	int err = errno;
 
-	if (!len || !is_time(now))
+	if (!len || !is_time(now, at_once))
 		return false;
 	if (now >= next_look || n_watches < EAGER) {
 		look_for_threads();
@@ -251,7 +252,9 @@ bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width)
 	n_watches++;
 	watching = true;
 	next_watch = check_now();
-	next_watch += (next_watch - now) * COSTS + PAUSE;
+	next_watch +=
+	    PAUSE +
+	    ((next_watch - now) * COSTS < MOST ? (next_watch - now) * COSTS : MOST);
 	errno = err;
 	return true;
 }

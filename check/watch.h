@@ -17,9 +17,9 @@ struct check_hit {
 
 /*
  * Watch the first @width bytes of @len at @addr, and the last: 1, 2, 4 or 8. False: it cannot be done, or
- * not now.
+ * not now; @at_once: without a pause.
  */
-bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width);
+bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width, bool at_once);
 /* No more; what the program has done there since */
 unsigned int check_watch_end(struct check_hit hits[CHECK_HITS]);
 /* In a child of fork */

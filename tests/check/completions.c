@@ -411,6 +411,61 @@ static void events_unacked_last_of_three(bool wrong)
 	close_unacked(&p, wrong);
 }
 
+/* When somebody waits for that */
+static void *acknowledge_later(void *event)
+{
+	kit_sleep(100);
+	ibv_ack_async_event(event);
+	return NULL;
+}
+
+/* A shared queue has fewer requests than it should, and the QP of it goes to ERR. */
+static void asynchronous(bool wrong, bool of_srq)
+{
+	struct ibv_srq_attr limit = {.srq_limit = 2};
+	struct ibv_async_event event;
+	struct pair p;
+	pthread_t t;
+
+	kit_device(&p.k);
+	kit_srq(&p.k, 16);
+	kit_connect(&p.k);
+	pair_memory(&p);
+	NEED(!write_one(&p, SIGNALED));
+	kit_good(p.k.left_cq);
+	for (int i = 0; i < 2; i++)
+		NEED(!kit_srq_recv(p.k.srq, p.to_mr, p.to + 64 * i, 64));
+	if (of_srq) {
+		NEED(!ibv_modify_srq(p.k.srq, &limit, IBV_SRQ_LIMIT));
+		NEED(!kit_send(p.k.left, p.from_mr, p.from, 64, SIGNALED));
+		kit_good(p.k.left_cq);
+		kit_good(p.k.right_cq);
+	} else {
+		kit_to_error(p.k.right);
+	}
+	NEED(!ibv_get_async_event(p.k.ctx, &event));
+	if (wrong)
+		NEED(!pthread_create(&t, NULL, acknowledge_later, &event));
+	else
+		ibv_ack_async_event(&event);
+	kit_destroy_qps(&p.k);
+	NEED(!ibv_destroy_srq(p.k.srq));
+	p.k.srq = NULL;
+	if (wrong)
+		pthread_join(t, NULL);
+	pair_close(&p);
+}
+
+static void events_unacked_of_a_shared_queue(bool wrong)
+{
+	asynchronous(wrong, true);
+}
+
+static void events_unacked_of_a_qp(bool wrong)
+{
+	asynchronous(wrong, false);
+}
+
 /* --- not ready --------------------------------------------------------------------------- */
 
 static void rnr(bool wrong)
@@ -460,6 +515,50 @@ static void rnr_of_a_shared_queue(bool wrong)
 	pair_close(&p);
 }
 
+/* Nobody posts a receive request for long. */
+static void nobody_receives(bool wrong, int n)
+{
+	struct pair p;
+
+	kit_device(&p.k);
+	p.k.rnr_retry = 7;
+	kit_connect(&p.k);
+	pair_memory(&p);
+	NEED(!write_one(&p, SIGNALED));
+	kit_good(p.k.left_cq);
+	for (int i = 0; i < n - wrong; i++)
+		NEED(!kit_recv(p.k.right, p.to_mr, p.to + i * 64, 64));
+	for (int i = 0; i < n; i++)
+		NEED(!kit_send(p.k.left, p.from_mr, p.from, 64, SIGNALED));
+	kit_sleep(wrong ? 1500 : 20);
+	if (wrong)
+		NEED(!kit_recv(p.k.right, p.to_mr, p.to + 1024, 64));
+	for (int i = 0; i < n; i++)
+		kit_good(p.k.left_cq);
+	pair_close(&p);
+}
+
+static void rnr_endless(bool wrong)
+{
+	nobody_receives(wrong, 1);
+}
+
+static void rnr_endless_for_the_last_of_three(bool wrong)
+{
+	nobody_receives(wrong, 3);
+}
+
+static void retry_long(bool wrong)
+{
+	struct kit k;
+
+	kit_device(&k);
+	k.timeout = 20;
+	k.retry = wrong ? 7 : 1;
+	kit_connect(&k);
+	kit_close(&k);
+}
+
 static void timeout_infinite(bool wrong)
 {
 	struct kit k;
@@ -475,12 +574,23 @@ static void connect_later(void *arg)
 	kit_connect(arg);
 }
 
+static void retry_long_in_a_thread(bool wrong)
+{
+	struct kit k;
+
+	kit_device(&k);
+	k.timeout = wrong ? 31 : 18;
+	k.retry = wrong ? 0 : 7;
+	kit_in_thread(connect_later, &k);
+	kit_close(&k);
+}
+
 static void timeout_infinite_in_a_thread(bool wrong)
 {
 	struct kit k;
 
 	kit_device(&k);
-	k.timeout = wrong ? 0 : 20;
+	k.timeout = wrong ? 0 : 18;
 	kit_in_thread(connect_later, &k);
 	kit_close(&k);
 }
@@ -501,8 +611,14 @@ const struct program completion_programs[] = {
     {"lost-wakeup", "loop", lost_wakeup_in_a_loop},
     {"events-unacked", "plain", events_unacked},
     {"events-unacked", "last-of-three", events_unacked_last_of_three},
+    {"events-unacked", "srq", events_unacked_of_a_shared_queue},
+    {"events-unacked", "qp", events_unacked_of_a_qp},
     {"rnr", "plain", rnr},
     {"rnr", "srq", rnr_of_a_shared_queue},
+    {"rnr-endless", "plain", rnr_endless, "rnr"},
+    {"rnr-endless", "last-of-three", rnr_endless_for_the_last_of_three, "rnr"},
+    {"retry-long", "plain", retry_long},
+    {"retry-long", "thread", retry_long_in_a_thread},
     {"timeout-infinite", "plain", timeout_infinite},
     {"timeout-infinite", "thread", timeout_infinite_in_a_thread},
     {NULL, NULL, NULL},

@@ -41,7 +41,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		for (const struct program *p = lists[i]; p->id; p++) {
 			if (argc == 2)
-				printf("%s %s\n", p->id, p->form);
+				printf("%s %s %s\n", p->id, p->form,
+				       p->also ? p->also : "");
 			if (argc != 4 || strcmp(p->id, argv[1]) ||
 			    strcmp(p->form, argv[2]))
 				continue;

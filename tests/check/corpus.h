@@ -10,10 +10,12 @@
  * struct program
  * @id:		what the checker finds if it is wrong; the right one is silent
  * @form:	how the fault comes about
+ * @also:	what else is found in the wrong one, which cannot be without; or NULL
  */
 struct program {
 	const char *id, *form;
 	void (*run)(bool wrong);
+	const char *also;
 };
 
 /* Each ends with an entry without an id. */

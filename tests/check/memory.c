@@ -10,6 +10,7 @@
 #define SIGNALED IBV_SEND_SIGNALED
 #define LOCAL	 IBV_ACCESS_LOCAL_WRITE
 #define REMOTE	 (LOCAL | IBV_ACCESS_REMOTE_WRITE)
+#define LARGE	 (64u << 20)
 #define LEN	 (4 * KIT_PAGE)
 
 /* struct pair - left writes from @from to @to */
@@ -164,6 +165,54 @@ static void fork_pinned_by_a_thread(bool wrong)
 	pair_close(&p);
 }
 
+/* The child goes on with what its parent has opened, in @act; the right one's parent does. */
+static void act_in_child(bool wrong, void (*act)(struct pair *p))
+{
+	struct pair p;
+	int status;
+	pid_t child;
+
+	NEED(!ibv_fork_init());
+	pair_open(&p);
+	NEED((child = fork()) >= 0);
+	if (!child) {
+		if (wrong)
+			act(&p);
+		_exit(0);
+	}
+	NEED(waitpid(child, &status, 0) == child && !status);
+	if (!wrong)
+		act(&p);
+	pair_close(&p);
+}
+
+static void post_one(struct pair *p)
+{
+	struct ibv_wc wc;
+
+	kit_rdma(p->k.left, IBV_WR_RDMA_WRITE, p->from_mr, p->from, 64, p->to,
+		 p->to_mr->rkey, SIGNALED);
+	kit_sleep(20);
+	ibv_poll_cq(p->k.left_cq, 1, &wc);
+}
+
+static void poll_one(struct pair *p)
+{
+	struct ibv_wc wc;
+
+	ibv_poll_cq(p->k.right_cq, 1, &wc);
+}
+
+static void used_after_fork(bool wrong)
+{
+	act_in_child(wrong, post_one);
+}
+
+static void used_after_fork_to_poll(bool wrong)
+{
+	act_in_child(wrong, poll_one);
+}
+
 static int prefetch(struct pair *p, struct ibv_mr *mr, uint32_t len, uint32_t flags)
 {
 	struct ibv_sge range = {(uintptr_t)mr->addr, len, mr->lkey};
@@ -201,6 +250,96 @@ static void prefetch_unused_in_the_background(bool wrong)
 	struct pair p;
 
 	prefetch_of(&p, wrong, 0);
+}
+
+/* It is on its way already when the memory is brought in; the right one waits for the memory. */
+static void prefetch_late(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(LEN), LEN, LOCAL | IBV_ACCESS_ON_DEMAND);
+	if (!wrong)
+		NEED(!prefetch(&p, mr, LEN, IBV_ADVISE_MR_FLAG_FLUSH));
+	NEED(!kit_rdma(p.k.left, IBV_WR_RDMA_WRITE, mr, (char *)mr->addr + 100, 64, p.to,
+		       p.to_mr->rkey, SIGNALED));
+	if (wrong)
+		NEED(!prefetch(&p, mr, LEN, IBV_ADVISE_MR_FLAG_FLUSH));
+	kit_good(p.k.left_cq);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* It has only begun, and the last page is far away. */
+static void prefetch_late_in_the_background(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(LARGE), LARGE, LOCAL | IBV_ACCESS_ON_DEMAND);
+	NEED(!prefetch(&p, mr, LARGE, wrong ? 0 : IBV_ADVISE_MR_FLAG_FLUSH));
+	/* from the end to the begin */
+	for (uint64_t at = LARGE - 64; at < LARGE; at -= LARGE - 64) {
+		NEED(!kit_rdma(p.k.left, IBV_WR_RDMA_WRITE, mr, (char *)mr->addr + at, 64,
+			       p.to, p.to_mr->rkey, SIGNALED));
+		kit_good(p.k.left_cq);
+	}
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* All of a large region, for one page */
+static void prefetch_unused_but_one_page(bool wrong)
+{
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(64 * KIT_PAGE), 64 * KIT_PAGE,
+		     LOCAL | IBV_ACCESS_ON_DEMAND);
+	NEED(!prefetch(&p, mr, (wrong ? 64 : 8) * KIT_PAGE, IBV_ADVISE_MR_FLAG_FLUSH));
+	NEED(!kit_rdma(p.k.left, IBV_WR_RDMA_WRITE, mr, (char *)mr->addr + KIT_PAGE, 64,
+		       p.to, p.to_mr->rkey, SIGNALED));
+	kit_good(p.k.left_cq);
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+/* All pages of a region in turn, of which 8 may be present */
+static void in_turn(bool wrong, bool prefetches)
+{
+	uint32_t n = wrong ? 16 : 6;
+	struct ibv_mr *mr;
+	struct pair p;
+
+	pair_open(&p);
+	mr = kit_reg(&p.k, kit_map(n * KIT_PAGE), n * KIT_PAGE,
+		     LOCAL | IBV_ACCESS_ON_DEMAND);
+	for (int round = 0; round < 3; round++) {
+		if (prefetches)
+			NEED(!prefetch(&p, mr, n * KIT_PAGE, IBV_ADVISE_MR_FLAG_FLUSH));
+		for (uint32_t i = 0; i < (prefetches ? 1 : n); i++) {
+			NEED(!kit_rdma(p.k.left, IBV_WR_RDMA_WRITE, mr,
+				       (char *)mr->addr + i * KIT_PAGE,
+				       prefetches ? LEN : 64, p.to, p.to_mr->rkey,
+				       SIGNALED));
+			kit_good(p.k.left_cq);
+		}
+	}
+	kit_dereg(mr);
+	pair_close(&p);
+}
+
+static void page_bounces(bool wrong)
+{
+	in_turn(wrong, false);
+}
+
+static void page_bounces_of_prefetches(bool wrong)
+{
+	in_turn(wrong, true);
 }
 
 static void advise_failed(bool wrong)
@@ -300,8 +439,15 @@ const struct program memory_programs[] = {
     {"pinned-discarded", "thread", pinned_discarded_by_a_thread},
     {"fork-pinned", "plain", fork_pinned},
     {"fork-pinned", "thread", fork_pinned_by_a_thread},
+    {"used-after-fork", "plain", used_after_fork},
+    {"used-after-fork", "poll", used_after_fork_to_poll},
+    {"prefetch-late", "plain", prefetch_late},
+    {"prefetch-late", "background", prefetch_late_in_the_background},
     {"prefetch-unused", "plain", prefetch_unused},
     {"prefetch-unused", "background", prefetch_unused_in_the_background},
+    {"prefetch-unused", "but-one-page", prefetch_unused_but_one_page},
+    {"page-bounces", "plain", page_bounces},
+    {"page-bounces", "prefetch", page_bounces_of_prefetches},
     {"advise-failed", "plain", advise_failed},
     {"advise-failed", "pinned", advise_failed_pinned},
     {"advise-failed", "background", advise_failed_later},

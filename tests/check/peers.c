@@ -14,6 +14,8 @@
 #define LOCAL	 IBV_ACCESS_LOCAL_WRITE
 #define REMOTE	 (LOCAL | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define BIG	 (32u << 10)
+#define MANY	 100
+#define LARGE	 (256u << 10)
 #define ROUNDS	 20
 #define BURST	 16u
 #define MEETINGS 40
@@ -21,11 +23,11 @@
 #define QUICK	 150	 /* us: nobody was made to wait for the CPU */
 #define LONG	 300000	 /* us, in which two processes meet */
 
-/* struct two - peers of the same memory */
+/* struct two - peers of the same memory; from @large to @there they write much, @note is for messages */
 struct two {
 	struct kit a, b;
-	char *from, *to;
-	struct ibv_mr *from_mr, *to_mr;
+	char *from, *to, *large, *there, *note;
+	struct ibv_mr *from_mr, *to_mr, *large_mr, *there_mr, *note_mr;
 };
 
 static void two_open(struct two *t)
@@ -85,6 +87,69 @@ static void remote_unordered_by_a_byte(bool wrong)
 	two_open(&t);
 	both_write(&t, IBV_WR_RDMA_WRITE, 1000, t.to + BIG - wrong, false);
 	two_close(&t);
+}
+
+/* A large WRITE by one connection, and a message by @teller that is taken for its end */
+static void write_and_tell(struct two *t, struct kit *teller, enum ibv_wr_opcode op,
+			   bool waits)
+{
+	char copy[64];
+
+	NEED(!kit_recv(teller->right, t->note_mr, t->note, 64));
+	NEED(!kit_rdma(t->a.left, IBV_WR_RDMA_WRITE, t->large_mr, t->large, LARGE,
+		       t->there, t->there_mr->rkey, SIGNALED));
+	if (waits)
+		kit_good(t->a.left_cq);
+	NEED(!kit_rdma(teller->left, op, t->from_mr, t->from,
+		       op == IBV_WR_SEND_WITH_IMM ? 64 : 0, t->to, t->to_mr->rkey,
+		       SIGNALED));
+	kit_good(teller->right_cq);
+	memcpy(copy, t->there + LARGE - sizeof(copy), sizeof(copy));
+	NEED(copy[63] == 0 || copy[63] == 1);
+	if (!waits)
+		kit_good(t->a.left_cq);
+	kit_good(teller->left_cq);
+}
+
+static void told(bool wrong, enum ibv_wr_opcode op)
+{
+	struct two t;
+
+	two_open(&t);
+	t.large = kit_map(LARGE);
+	t.there = kit_map(LARGE);
+	t.note = kit_map(KIT_PAGE);
+	memset(t.large, 1, LARGE);
+	t.large_mr = kit_reg(&t.a, t.large, LARGE, LOCAL);
+	t.there_mr = kit_reg(&t.a, t.there, LARGE, REMOTE);
+	t.note_mr = kit_reg(&t.a, t.note, KIT_PAGE, LOCAL);
+	/* a peer uses the rest, too */
+	NEED(!kit_rdma(t.a.left, IBV_WR_RDMA_WRITE, t.from_mr, t.from, 8, t.to,
+		       t.to_mr->rkey, SIGNALED));
+	kit_good(t.a.left_cq);
+	for (int i = 0; i < MANY; i++) {
+		/* that of the WRITE itself has an order with it */
+		if (!wrong && i % 2)
+			write_and_tell(&t, &t.a, op, false);
+		else
+			write_and_tell(&t, &t.b, op, !wrong);
+	}
+	kit_destroy_qps(&t.a);
+	kit_destroy_qps(&t.b);
+	kit_dereg(t.large_mr);
+	kit_dereg(t.there_mr);
+	kit_dereg(t.note_mr);
+	two_close(&t);
+}
+
+static void other_qp_told(bool wrong)
+{
+	told(wrong, IBV_WR_RDMA_WRITE_WITH_IMM);
+}
+
+static void other_qp_told_by_a_send(bool wrong)
+{
+	told(wrong, IBV_WR_SEND_WITH_IMM);
 }
 
 /* struct told - by one process to the other */
@@ -270,6 +335,8 @@ const struct program peer_programs[] = {
     {"remote-unordered", "plain", remote_unordered},
     {"remote-unordered", "by-a-byte", remote_unordered_by_a_byte},
     {"remote-unordered", "two-processes", remote_unordered_of_two_processes},
+    {"other-qp-told", "plain", other_qp_told},
+    {"other-qp-told", "send", other_qp_told_by_a_send},
     {"atomic-stored", "plain", atomic_stored},
     {"atomic-stored", "cpu-atomic", atomic_stored_by_an_atomic},
     {NULL, NULL, NULL},

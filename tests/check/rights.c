@@ -332,6 +332,22 @@ static void sge_many_to_receive(bool wrong)
 	qp_with(cap, true);
 }
 
+static void queue_deep(bool wrong)
+{
+	struct ibv_qp_cap cap = usual_cap();
+
+	cap.max_send_wr = wrong ? 8128 : 8127;
+	qp_with(cap, false);
+}
+
+static void queue_deep_to_receive(bool wrong)
+{
+	struct ibv_qp_cap cap = usual_cap();
+
+	cap.max_recv_wr = wrong ? 20000 : 8127;
+	qp_with(cap, true);
+}
+
 static void rd_atomic_many(bool wrong)
 {
 	struct kit k;
@@ -380,6 +396,8 @@ const struct program right_programs[] = {
     {"inline-large", "extended", inline_large_extended},
     {"sge-many", "plain", sge_many},
     {"sge-many", "receive", sge_many_to_receive},
+    {"queue-deep", "plain", queue_deep},
+    {"queue-deep", "receive", queue_deep_to_receive},
     {"rd-atomic-many", "plain", rd_atomic_many},
     {"rd-atomic-many", "thread", rd_atomic_many_in_a_thread},
     {NULL, NULL, NULL},
