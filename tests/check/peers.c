@@ -19,7 +19,7 @@
 #define ROUNDS	 20
 #define BURST	 16u
 #define MEETINGS 40
-#define ENOUGH	 8000000 /* us, in which they have met often enough */
+#define ENOUGH	 2000000 /* us, in which they have met often enough */
 #define QUICK	 150	 /* us: nobody was made to wait for the CPU */
 #define LONG	 300000	 /* us, in which two processes meet */
 
