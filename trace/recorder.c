@@ -455,6 +455,7 @@ int recorder_start(struct recorder *r, uint64_t slots, uint64_t now)
 		return -ENOTSUP;
 	if (!(trace_busy_kinds & ~r->in->ring_kinds))
 		return -EALREADY;
+	/* whoever asked for it may have asked for anything */
 	while (n < slots && n < TRACE_MAX_SLOTS)
 		n *= 2;
 	lock_take(&r->in->lock);
@@ -482,13 +483,9 @@ int recorder_stop(struct recorder *r, uint64_t now)
 void recorder_obey(struct recorder *r, uint64_t now)
 {
 	uint32_t asked = atomic_load_explicit(&r->hdr->asked, memory_order_acquire);
-	uint64_t slots = r->hdr->ask_slots;
 
-	/* whoever wrote it may write anything */
-	if (slots > TRACE_MAX_SLOTS)
-		slots = TRACE_MAX_SLOTS;
 	r->hdr->refused =
-	    asked & 1 ? recorder_stop(r, now) : recorder_start(r, slots, now);
+	    asked & 1 ? recorder_stop(r, now) : recorder_start(r, r->hdr->ask_slots, now);
 	atomic_store_explicit(&r->hdr->done, asked, memory_order_release);
 }
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,15 @@
 #include <sys/wait.h>
 
 #include "tests/trace/util.h"
+
+static struct recorder *open_usual(const char *path)
+{
+	const struct recorder_cfg cfg = {.path = path, .slots = 16};
+	struct recorder *r;
+
+	ck_assert_int_eq(recorder_open(&cfg, &r), 0);
+	return r;
+}
 
 START_TEST(what_is_recorded_is_read_back)
 {
@@ -268,6 +278,87 @@ START_TEST(a_signal_handler_may_record)
 }
 END_TEST
 
+/* Another writer is a lap ahead or behind, in the same slot: one of the two is lost, and counted. */
+START_TEST(who_meets_another_in_a_slot_is_lost)
+{
+	struct recorder *r = open_recorder(NULL, 16);
+	struct trace_slot *s = &r->ring->slot[3];
+
+	s->seq = 2 * (3 + 16) + 2; /* written by the next lap */
+	s->time = 77;
+	for (uint32_t i = 0; i < 4; i++)
+		put_poll(r, i, i);
+	ck_assert_uint_eq(r->hdr->lost, 1);
+	ck_assert_uint_eq(s->seq, 2 * (3 + 16) + 2);
+	ck_assert_uint_eq(s->time, 77);
+	s = &r->ring->slot[4];
+	s->seq = 1; /* being written since long */
+	s->time = 77;
+	put_poll(r, 4, 4);
+	ck_assert_uint_eq(r->hdr->lost, 2);
+	ck_assert_uint_eq(s->seq, 1);
+	ck_assert_uint_eq(s->time, 77);
+	put_poll(r, 5, 5);
+	ck_assert_uint_eq(r->hdr->lost, 2);
+	ck_assert_uint_eq(r->ring->slot[5].seq, 2 * 5 + 2);
+	recorder_close(r);
+}
+END_TEST
+
+/* A copy of bytes is of one piece, to its last word. */
+START_TEST(nothing_is_copied_from_behind_a_piece)
+{
+	struct recorder *r = open_recorder(NULL, 16);
+	uint64_t size = r->hdr->size, words[2];
+
+	ck_assert(recorder_copy(r, size - 16, words, 16));
+	ck_assert(!recorder_copy(r, size - 8, words, 16));
+	ck_assert(!recorder_copy(r, size, words, 8));
+	ck_assert(!recorder_copy(r, UINT64_MAX - 7, words, 8));
+	recorder_close(r);
+}
+END_TEST
+
+/* The name of a program may have anything in it, as /proc/PID/stat shows it. */
+START_TEST(the_time_of_the_start_is_behind_the_name)
+{
+	struct recorder *r = open_recorder(NULL, 16);
+	uint64_t start = r->hdr->start;
+
+	recorder_close(r);
+	ck_assert_uint_ne(start, 0);
+	ck_assert_int_eq(prctl(PR_SET_NAME, "a) R 7 (b) 9"), 0);
+	r = open_recorder(NULL, 16);
+	ck_assert_uint_eq(r->hdr->start, start);
+	recorder_close(r);
+}
+END_TEST
+
+static void end_queue(struct recorder *r, uint64_t most, uint64_t produced)
+{
+	struct trace_object *qp = recorder_object(r), *cq = recorder_object(r);
+
+	qp->qp.sq.most = (uint32_t)most;
+	cq->cq.produced = produced;
+	recorder_object_ready(qp, TRACE_OBJ_QP);
+	recorder_object_ready(cq, TRACE_OBJ_CQ);
+	recorder_object_free(r, qp);
+	recorder_object_free(r, cq);
+}
+
+START_TEST(what_objects_did_is_known_when_they_are_gone)
+{
+	struct recorder *r = open_recorder(NULL, 16);
+
+	end_queue(r, 5, 3);
+	end_queue(r, 9, 4);
+	end_queue(r, 2, 5);
+	ck_assert_uint_eq(r->hdr->most, 9);
+	ck_assert_uint_eq(r->hdr->completions, 12);
+	recorder_close(r);
+}
+END_TEST
+
 START_TEST(a_killed_process_leaves_all_that_it_recorded)
 {
 	char *path = fresh_path();
@@ -327,6 +418,32 @@ START_TEST(a_child_of_fork_leaves_its_parents_segment_alone)
 	ck_assert_uint_eq(trace_object_count(t), 1);
 	ck_assert_uint_eq(trace_object(t, 0)->mr.counter[0], 0);
 	trace_close(t);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+/* Neither does it make the file longer, nor begin a trace in it. */
+START_TEST(a_child_of_fork_needs_no_room_in_its_parents_segment)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_usual(path);
+	struct stat before, after;
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(stat(path, &before), 0);
+	pid = fork();
+	if (!pid) {
+		recorder_forked(r);
+		for (int i = 0; i < 300; i++)
+			recorder_object_ready(recorder_object(r), TRACE_OBJ_MR);
+		_exit(recorder_start(r, 64, 1) != -ENOTSUP);
+	}
+	waitpid(pid, &status, 0);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(stat(path, &after), 0);
+	ck_assert_int_eq(after.st_size, before.st_size);
 	recorder_close(r);
 	forget_path(path);
 }
@@ -425,6 +542,20 @@ START_TEST(what_cannot_be_made_is_an_error)
 	setrlimit(RLIMIT_FSIZE, &old);
 	ck_assert_int_eq(ret, -EFBIG);
 	ck_assert_int_eq(access(cfg.path, F_OK), -1);
+	/* just enough, and one byte less */
+	r = open_recorder(NULL, 64);
+	none.rlim_cur = r->hdr->size;
+	recorder_close(r);
+	for (int i = 0; i < 2; i++) {
+		setrlimit(RLIMIT_FSIZE, &none);
+		ret = recorder_open(&cfg, &r);
+		setrlimit(RLIMIT_FSIZE, &old);
+		ck_assert_int_eq(ret, i ? -EFBIG : 0);
+		if (!i)
+			recorder_close(r);
+		unlink(cfg.path);
+		none.rlim_cur--;
+	}
 	f = fopen(cfg.path, "w");
 	fclose(f);
 	ck_assert_int_eq(recorder_open(&cfg, &r), -EEXIST);
@@ -433,15 +564,6 @@ START_TEST(what_cannot_be_made_is_an_error)
 	ck_assert_int_eq(recorder_open(&cfg, &r), -ENOENT);
 }
 END_TEST
-
-static struct recorder *open_usual(const char *path)
-{
-	const struct recorder_cfg cfg = {.path = path, .slots = 16};
-	struct recorder *r;
-
-	ck_assert_int_eq(recorder_open(&cfg, &r), 0);
-	return r;
-}
 
 static void put_cm(struct recorder *r, uint64_t now, uint32_t id)
 {
@@ -579,6 +701,49 @@ START_TEST(a_program_does_what_is_asked_in_its_header)
 }
 END_TEST
 
+/* Whoever asks may ask for anything: it is as much as a ring may have, for which there is no room here. */
+START_TEST(what_is_asked_for_is_bounded)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_usual(path);
+	struct rlimit some = {.rlim_cur = 1 << 20}, old;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	some.rlim_max = old.rlim_max;
+	r->hdr->ask_slots = UINT64_MAX;
+	r->hdr->asked = 2;
+	setrlimit(RLIMIT_FSIZE, &some);
+	recorder_obey(r, 1);
+	setrlimit(RLIMIT_FSIZE, &old);
+	ck_assert_int_eq(r->hdr->refused, -EFBIG);
+	ck_assert_uint_eq(r->hdr->slots, 16);
+	ck_assert_uint_eq(r->hdr->full, 0);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
+START_TEST(a_copy_that_cannot_be_whole_leaves_nothing)
+{
+	char *path = fresh_path(), *slash;
+	struct recorder *r = open_usual(NULL);
+	struct rlimit few = {.rlim_cur = 100}, old;
+	int ret;
+
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &few);
+	ret = recorder_save(r, path);
+	setrlimit(RLIMIT_FSIZE, &old);
+	ck_assert_int_eq(ret, -EFBIG);
+	recorder_close(r);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	ck_assert_int_eq(rmdir(path), 0); /* it is empty */
+}
+END_TEST
+
 START_TEST(a_copy_is_a_trace_and_takes_the_place_of_traces_only)
 {
 	char *path = fresh_path(), copy[100];
@@ -619,8 +784,13 @@ static Suite *suite(void)
 	tcase_add_test(tc, without_a_recorder_nothing_happens);
 	tcase_add_test(tc, threads_do_not_mix_records);
 	tcase_add_test(tc, a_signal_handler_may_record);
+	tcase_add_test(tc, who_meets_another_in_a_slot_is_lost);
+	tcase_add_test(tc, nothing_is_copied_from_behind_a_piece);
+	tcase_add_test(tc, the_time_of_the_start_is_behind_the_name);
+	tcase_add_test(tc, what_objects_did_is_known_when_they_are_gone);
 	tcase_add_test(tc, a_killed_process_leaves_all_that_it_recorded);
 	tcase_add_test(tc, a_child_of_fork_leaves_its_parents_segment_alone);
+	tcase_add_test(tc, a_child_of_fork_needs_no_room_in_its_parents_segment);
 	tcase_add_test(tc, objects_find_room_in_new_blocks);
 	tcase_add_test(tc, without_its_file_objects_are_unlisted_and_good);
 	tcase_add_test(tc, another_file_by_that_name_is_not_touched);
@@ -629,6 +799,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, objects_have_room_beside_a_larger_ring);
 	tcase_add_test(tc, others_may_record_while_the_ring_becomes_larger);
 	tcase_add_test(tc, a_program_does_what_is_asked_in_its_header);
+	tcase_add_test(tc, what_is_asked_for_is_bounded);
+	tcase_add_test(tc, a_copy_that_cannot_be_whole_leaves_nothing);
 	tcase_add_test(tc, a_copy_is_a_trace_and_takes_the_place_of_traces_only);
 	suite_add_tcase(s, tc);
 	return s;
