@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "odp/internal.h"
 #include "tests/odp/sim_os.h"
 
 static struct sim_os *os;
@@ -156,6 +157,27 @@ START_TEST(failure_comes_to_the_access)
 }
 END_TEST
 
+/* What was not there when it was looked for is a failure, though it has come since. */
+START_TEST(a_failure_is_of_its_time)
+{
+	struct odp_access acc = {0};
+	struct odp_waiter w = {0};
+
+	begin((struct odp_config){0}, 16);
+	slow_pages(2, 1);
+	ck_assert_int_eq(write_to(2, 8, &w, &acc), -EAGAIN);
+	os->prot[2] = SIM_NONE;
+	sim_run_job(os, 0);
+	os->prot[2] = os->prot[3];
+	os->slow[2] = false;
+	ck_assert_int_eq(write_to(2, 8, &w, &acc), -EFAULT);
+	ck_assert_uint_eq(util_counters(mr).failed_faults, 1);
+	ck_assert_int_eq(write_to(2, 8, &w, &acc), 0);
+	odp_unwait(dom, &w);
+	end();
+}
+END_TEST
+
 /* The rest of the operation comes with the fault, and does not fail it. */
 START_TEST(rest_of_the_operation_comes_along)
 {
@@ -204,7 +226,14 @@ START_TEST(invalidation_ends_the_wait)
 	begin((struct odp_config){0}, 16);
 	slow_pages(2, 1);
 	ck_assert_int_eq(write_to(2, 8, &w, &acc), -EAGAIN);
+	/* its neighbours have nothing to do with it */
+	odp_invalidate(dom, SIM_BASE + 3 * PAGE, PAGE);
+	odp_invalidate(dom, SIM_BASE + PAGE, PAGE);
+	ck_assert_uint_eq(told, 0);
+	ck_assert_ptr_null(odp_resolved(dom));
+	ck_assert(!os->job[0]->cancelled);
 	odp_invalidate(dom, SIM_BASE + 2 * PAGE, PAGE);
+	ck_assert(os->job[0]->cancelled); /* its thread is wanted for others */
 	ck_assert_uint_eq(told, 1);
 	ck_assert_ptr_eq(odp_resolved(dom), &w);
 	os->slow[2] = false; /* other memory */
@@ -655,6 +684,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, wakes_exactly_who_waits);
 	tcase_add_test(tc, a_waiter_may_leave);
 	tcase_add_test(tc, failure_comes_to_the_access);
+	tcase_add_test(tc, a_failure_is_of_its_time);
 	tcase_add_test(tc, rest_of_the_operation_comes_along);
 	tcase_add_test(tc, invalidation_ends_the_wait);
 	tcase_add_test(tc, quiesce_takes_its_own_jobs_only);
