@@ -3,6 +3,10 @@
  * what happens to them when a process dies; through the distribution's librdmacm. Runs
  * under `urxe run`.
  */
+#include <dirent.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+
 #include "rdmacm.h"
 
 /* --- addresses and ports ---------------------------------------------------------- */
@@ -111,6 +115,198 @@ START_TEST(port_spaces_are_apart)
 	ck_assert_int_eq(bind_to(b, "127.0.0.1", ntohs(rdma_get_src_port(a))), 0);
 	ck_assert_int_eq(rdma_destroy_id(a), 0);
 	ck_assert_int_eq(rdma_destroy_id(b), 0);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* Who may share its port may not share it with one that listens. */
+START_TEST(a_port_that_is_listened_on_is_not_shared)
+{
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *a = new_id(ch, RDMA_PS_TCP), *b = new_id(ch, RDMA_PS_TCP);
+	uint16_t port;
+	int on = 1;
+
+	rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
+	rdma_set_option(b, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
+	ck_assert_int_eq(bind_to(a, "127.0.0.1", 0), 0);
+	port = ntohs(rdma_get_src_port(a));
+	ck_assert_int_eq(rdma_listen(a, 1), 0);
+	ck_assert(bind_to(b, "127.0.0.1", port) == -1 && errno == EADDRINUSE);
+	ck_assert(bind_to(b, "0.0.0.0", port) == -1 && errno == EADDRINUSE);
+	ck_assert_int_eq(bind_to(b, "127.0.0.2", port), 0);
+	/* by itself it may listen again and again */
+	ck_assert_int_eq(rdma_listen(b, 1), 0);
+	ck_assert_int_eq(rdma_destroy_id(a), 0);
+	ck_assert_int_eq(rdma_destroy_id(b), 0);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* What bind() of @text says in another process; 0 or the error */
+static int bind_elsewhere(const char *text, uint16_t port)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct rdma_event_channel *ch = channel();
+
+		alarm(WAIT_MS / 1000);
+		_exit(bind_to(new_id(ch, RDMA_PS_TCP), text, port) ? errno : 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+START_TEST(a_wildcard_keeps_other_processes_out)
+{
+	static const struct {
+		const char *here, *there;
+		int err;
+	} c[] = {
+	    {"::", "127.0.0.1", EADDRINUSE}, {"::", "0.0.0.0", EADDRINUSE},
+	    {"::", "::1", EADDRINUSE},	     {"0.0.0.0", "127.0.0.1", EADDRINUSE},
+	    {"0.0.0.0", "::1", 0},	     {"127.0.0.1", "::", EADDRINUSE},
+	};
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		struct rdma_event_channel *ch = channel();
+		struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+
+		ck_assert_int_eq(bind_to(id, c[i].here, 0), 0);
+		ck_assert_msg(bind_elsewhere(c[i].there, ntohs(rdma_get_src_port(id))) ==
+				  c[i].err,
+			      "%s, %s", c[i].here, c[i].there);
+		ck_assert_int_eq(rdma_destroy_id(id), 0);
+		rdma_destroy_event_channel(ch);
+	}
+}
+END_TEST
+
+/* Two addresses of one port: the port is in use until the second one goes, and then is not. */
+START_TEST(a_port_is_in_use_until_its_last_owner_goes)
+{
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *a = new_id(ch, RDMA_PS_TCP), *b = new_id(ch, RDMA_PS_TCP);
+	uint16_t port;
+
+	ck_assert_int_eq(bind_to(a, "127.0.0.1", 0), 0);
+	port = ntohs(rdma_get_src_port(a));
+	ck_assert_int_eq(bind_to(b, "127.0.0.2", port), 0);
+	ck_assert_int_eq(rdma_destroy_id(a), 0);
+	ck_assert_int_eq(bind_elsewhere("0.0.0.0", port), EADDRINUSE);
+	ck_assert_int_eq(bind_elsewhere("127.0.0.1", port), 0);
+	ck_assert_int_eq(rdma_destroy_id(b), 0);
+	ck_assert_int_eq(bind_elsewhere("0.0.0.0", port), 0);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* A process that was refused keeps nothing of the port, though it lives. */
+START_TEST(who_was_refused_is_not_in_the_way)
+{
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+	int ready[2], go[2];
+	uint16_t port;
+	pid_t pid;
+	char c;
+
+	ck_assert(!pipe(ready) && !pipe(go));
+	ck_assert_int_eq(bind_to(id, "127.0.0.1", 0), 0);
+	port = ntohs(rdma_get_src_port(id));
+	pid = fork();
+	if (!pid) {
+		struct rdma_cm_id *mine = new_id(channel(), RDMA_PS_TCP);
+
+		alarm(WAIT_MS / 1000);
+		c = bind_to(mine, "127.0.0.1", port) ? 'n' : 'y';
+		_exit(write(ready[1], &c, 1) != 1 || read(go[0], &c, 1) != 1);
+	}
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	ck_assert_int_eq(c, 'n');
+	ck_assert_int_eq(rdma_destroy_id(id), 0);
+	id = new_id(ch, RDMA_PS_TCP);
+	ck_assert_int_eq(bind_to(id, "0.0.0.0", port), 0);
+	ck_assert_int_eq(write(go[1], "x", 1), 1);
+	waitpid(pid, NULL, 0);
+	ck_assert_int_eq(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+static int without_the_right_to_low_ports(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+	struct rdma_event_channel *ch;
+
+	if (syscall(SYS_capget, &h, d))
+		return 1;
+	d[0].effective &= ~(1u << CAP_NET_BIND_SERVICE);
+	if (syscall(SYS_capset, &h, d))
+		return 2;
+	ch = channel();
+	if (bind_to(new_id(ch, RDMA_PS_TCP), "127.0.0.7", 1023) != -1 || errno != EACCES)
+		return 3;
+	return bind_to(new_id(ch, RDMA_PS_TCP), "127.0.0.7", 1024) ? 4 : 0;
+}
+
+START_TEST(low_ports_are_for_who_has_the_right)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(without_the_right_to_low_ports());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static unsigned int open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Asking for a way, or for an address, costs no descriptor. */
+START_TEST(asking_leaves_nothing_open)
+{
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *id;
+	unsigned int before = 0;
+
+	for (int i = 0; i < 20; i++) {
+		id = new_id(ch, RDMA_PS_TCP);
+		ck_assert(bind_to(id, "192.0.2.77", 0) == -1);
+		ck_assert_int_eq(resolve(id, "127.0.0.1", 9), 0);
+		expect_ack(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+		ck_assert_int_eq(rdma_destroy_id(id), 0);
+		before = i == 4 ? open_files() : before;
+	}
+	ck_assert_uint_lt(open_files(), before + 10);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* 0.0.0.0/8 is this host, to the kernel's cma as well */
+START_TEST(any_address_has_more_names)
+{
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+
+	ck_assert_int_eq(bind_to(id, "0.1.2.3", 0), 0);
+	ck_assert_int_eq(bind_elsewhere("127.0.0.1", ntohs(rdma_get_src_port(id))),
+			 EADDRINUSE);
+	ck_assert_int_eq(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(ch);
 }
 END_TEST
@@ -311,6 +507,37 @@ START_TEST(one_address_is_not_another)
 }
 END_TEST
 
+static void expect_rejected(const char *text, uint16_t port_be)
+{
+	struct side a = caller(RDMA_PS_TCP, text, port_be);
+
+	connect_with(&a, NULL, 0);
+	expect_ack(a.ch, RDMA_CM_EVENT_REJECTED);
+	done(&a);
+}
+
+/* Who is bound and does not listen, or not for this family, hears nothing. */
+START_TEST(only_who_listens_is_asked)
+{
+	struct rdma_event_channel *ch = channel();
+	struct rdma_cm_id *bound = new_id(ch, RDMA_PS_TCP),
+			  *six = new_id(ch, RDMA_PS_TCP);
+	int on = 1;
+
+	ck_assert_int_eq(bind_to(bound, "127.0.0.1", 0), 0);
+	expect_rejected("127.0.0.1", rdma_get_src_port(bound));
+	ck_assert_int_eq(
+	    rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, 4), 0);
+	ck_assert_int_eq(bind_to(six, "::", 0), 0);
+	ck_assert_int_eq(rdma_listen(six, 1), 0);
+	expect_rejected("127.0.0.1", rdma_get_src_port(six));
+	ck_assert(!has_event(ch, 0));
+	ck_assert_int_eq(rdma_destroy_id(bound), 0);
+	ck_assert_int_eq(rdma_destroy_id(six), 0);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
 START_TEST(addresses_that_are_not_ours)
 {
 	struct rdma_event_channel *ch = channel();
@@ -409,11 +636,19 @@ int main(void)
 	tcase_add_loop_test(t, bind_to_loopback_ties_to_no_device, 0, N_ADDRESSES);
 	tcase_add_test(t, afonly_parts_the_families);
 	tcase_add_test(t, port_spaces_are_apart);
+	tcase_add_test(t, a_port_that_is_listened_on_is_not_shared);
+	tcase_add_test(t, a_wildcard_keeps_other_processes_out);
+	tcase_add_test(t, a_port_is_in_use_until_its_last_owner_goes);
+	tcase_add_test(t, who_was_refused_is_not_in_the_way);
+	tcase_add_test(t, low_ports_are_for_who_has_the_right);
+	tcase_add_test(t, asking_leaves_nothing_open);
+	tcase_add_test(t, any_address_has_more_names);
 	tcase_add_test(t, conflict_between_processes);
 	tcase_add_loop_test(t, death_of_a_server, 0, DEATHS);
 	tcase_add_test(t, a_forked_child_begins_anew);
 	tcase_add_test(t, wildcard_serves_all);
 	tcase_add_test(t, one_address_is_not_another);
+	tcase_add_test(t, only_who_listens_is_asked);
 	tcase_add_test(t, addresses_that_are_not_ours);
 	tcase_add_test(t, an_address_without_a_way_is_refused);
 	tcase_add_test(t, options_change_what_they_say);
