@@ -143,6 +143,98 @@ START_TEST(devices_have_names)
 }
 END_TEST
 
+static const struct odp_fault_rule *region(const char *name)
+{
+	for (unsigned int i = 0; i < o.odp.n_named; i++)
+		if (!strcmp(o.odp.named[i].name, name))
+			return &o.odp.named[i];
+	return NULL;
+}
+
+/* Rules are of the whole name, however it begins, and begin anew when they are cleared. */
+START_TEST(faults_are_of_the_names_that_are_given)
+{
+	const size_t room = sizeof(o.odp.named[0].name);
+	char text[80] = "mr=";
+
+	ck_assert_int_eq(set("odp-model", "rnr,mr=heap:drop,mr=he:flood,rxe1:damming"),
+			 0);
+	ck_assert_int_eq(set("odp-latency", "mr=heap:1ms"), 0);
+	ck_assert_uint_eq(o.odp.n_named, 2);
+	ck_assert_int_eq(region("heap")->model, ODP_FAULT_DROP);
+	ck_assert_int_eq(region("he")->model, ODP_FAULT_FLOOD);
+	ck_assert(!region("he")->has_latency && region("heap")->has_latency);
+	ck_assert_int_eq(options_faults(&o, "rxe1")->model, ODP_FAULT_DAMMING);
+	options_clear(&o, "odp-model");
+	ck_assert(!region("heap")->has_model && !options_faults(&o, "rxe1")->has_model);
+	ck_assert(!o.model_given && o.odp.model == ODP_FAULT_SYNC);
+	ck_assert_uint_eq(region("heap")->latency, 1000000);
+	options_clear(&o, "odp-latency");
+	ck_assert(!region("heap")->has_latency);
+	/* the longest name, and one byte more */
+	memset(text + 3, 'x', room);
+	strcpy(text + 3 + room, ":drop");
+	ck_assert_int_eq(set("odp-model", text), -EINVAL);
+	strcpy(text + 3 + room - 1, ":drop");
+	ck_assert_int_eq(set("odp-model", text), 0);
+	ck_assert_int_eq(set("odp-model", "mr=:drop"), -EINVAL);
+	ck_assert_int_eq(set("odp-model", "mlx5_0:drop"), -EINVAL);
+}
+END_TEST
+
+/* A file of rules with @n bytes; what comes of it */
+static int set_file(size_t n)
+{
+	static char text[INJECT_TEXT_MAX + 1];
+	char name[] = "/tmp/urxe-rules-XXXXXX", at[40];
+	int fd = mkstemp(name), ret;
+
+	memset(text, '#', n);
+	memcpy(text, "out,do=lose\n", 12);
+	ck_assert_int_eq(write(fd, text, n), (ssize_t)n);
+	close(fd);
+	snprintf(at, sizeof(at), "@%s", name);
+	ret = set("inject", at);
+	unlink(name);
+	return ret;
+}
+
+START_TEST(rules_of_files_and_others_add_up)
+{
+	size_t has;
+
+	ck_assert_int_eq(set("inject", "@/nonexistent"), -EINVAL);
+	ck_assert_int_eq(set("inject", "@/dev/null"), -EINVAL);
+	ck_assert_int_eq(set("inject", "call=ibv_alloc_pd,do=ENOMEM"), 0);
+	ck_assert_int_eq(set_file(100), 0);
+	has = strlen("call=ibv_alloc_pd,do=ENOMEM") + 1 + 100;
+	ck_assert_uint_eq(strlen(o.inject), has);
+	ck_assert_int_eq(inject_parse(o.inject, NULL, INJECT_MAX_RULES, NULL, 0), 2);
+	/* room to the last byte, and not beyond */
+	ck_assert_int_eq(set_file(INJECT_TEXT_MAX - 1 - has), -EINVAL);
+	ck_assert_int_eq(set_file(INJECT_TEXT_MAX - 2 - has), 0);
+	ck_assert_uint_eq(strlen(o.inject), INJECT_TEXT_MAX - 1);
+	options_clear(&o, "inject");
+	ck_assert_str_eq(o.inject, "");
+	ck_assert_int_eq(set_file(INJECT_TEXT_MAX), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err, "has more than"));
+	ck_assert_int_eq(set_file(INJECT_TEXT_MAX - 1), 0);
+}
+END_TEST
+
+/* As is customary */
+START_TEST(a_variable_that_is_empty_is_not_set)
+{
+	setenv("URXE_LANES", "", 1);
+	setenv("URXE_DEVICE", "", 1);
+	ck_assert_msg(!options_from_env(&o, err, sizeof(err)), "%s", err);
+	ck_assert(o.lanes && !o.n_devices);
+	setenv("URXE_LANES", "maybe", 1);
+	ck_assert_int_eq(options_from_env(&o, err, sizeof(err)), -EINVAL);
+	ck_assert_str_eq(err, "URXE_LANES: 'maybe' is neither yes nor no");
+}
+END_TEST
+
 /* What a program is given is what its parent was told. */
 START_TEST(all_comes_through_the_environment)
 {
@@ -203,6 +295,9 @@ static void add(TCase *tc)
 	tcase_add_test(tc, numbers_have_bounds);
 	tcase_add_test(tc, a_region_has_no_name_at_its_start);
 	tcase_add_test(tc, devices_have_names);
+	tcase_add_test(tc, faults_are_of_the_names_that_are_given);
+	tcase_add_test(tc, rules_of_files_and_others_add_up);
+	tcase_add_test(tc, a_variable_that_is_empty_is_not_set);
 	tcase_add_test(tc, all_comes_through_the_environment);
 	tcase_add_test(tc, unknown_names_are_told_with_their_neighbour);
 }

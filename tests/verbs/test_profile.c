@@ -71,6 +71,10 @@ START_TEST(what_is_wrong_is_one_line_that_names_it)
 	    {"device_cap_flags = 0x80000000\n", "0x80000000 is not among 0x1c001323cf6"},
 	    {"rc_odp_caps = SEND FLY\n", "'FLY' is not known here"},
 	    {"rc_odp_caps = ODP\n", "'ODP' is not known here"},
+	    {"rc_odp_caps = SEN\n", "'SEN' is not known here"},
+	    {"rc_odp_caps = SENDS\n", "'SENDS' is not known here"},
+	    {"fw_ver = 1\nhca_type = a\nfw_ver = 2\n", "line 3: fw_ver: is given twice"},
+	    {"fault_model = rnr\nfault_model = rnr\n", "fault_model: is given twice"},
 	    {"ud_odp_caps = WRITE\n", "'WRITE' is more than the transport has"},
 	    {"qp_types = DC\n", "'DC' is not known here"},
 	    {"gid_types = V1\n", "'V1' is less than urxe needs"},
@@ -115,11 +119,11 @@ START_TEST(blanks_comments_and_ends_of_lines_do_not_matter)
 	struct profile p;
 	char err[240];
 
-	ck_assert_msg(!profile_parse("# a card\r\n\t max_sge=7 \r\n   \r\n"
+	ck_assert_msg(!profile_parse("# a card\r\n\t max_sge=012 \r\n   \r\n"
 				     "rc_odp_caps =  SEND\t READ\r\nuc_odp_caps = none",
 				     &p, err, sizeof(err)),
 		      "%s", err);
-	ck_assert_uint_eq(p.limits.max_sge, 7);
+	ck_assert_uint_eq(p.limits.max_sge, 12); /* in decimal digits */
 	ck_assert_uint_eq(p.limits.rc_odp_caps,
 			  IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_READ);
 	ck_assert_uint_eq(p.limits.uc_odp_caps, 0);
@@ -139,6 +143,37 @@ START_TEST(a_file_that_is_none_is_named)
 	ck_assert_str_eq(err, "/dev/zero has more than 8192 bytes");
 	ck_assert_int_eq(profile_load("connectx5", &p, err, sizeof(err)), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err, "'connectx5' is no profile"));
+}
+END_TEST
+
+/* A file of @n bytes that says something at its end */
+static int load(size_t n, char fill, char *err, size_t errlen)
+{
+	static char bytes[PROFILE_TEXT_MAX + 2];
+	char name[] = "/tmp/urxe-profile-XXXXXX";
+	int fd = mkstemp(name), ret;
+	struct profile p;
+
+	memset(bytes, fill, n);
+	memcpy(bytes + n - 12, "\nmax_sge = 5", 12);
+	ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+	close(fd);
+	ret = profile_load(name, &p, err, errlen);
+	unlink(name);
+	if (!ret)
+		ck_assert_uint_eq(p.limits.max_sge, 5);
+	return ret;
+}
+
+START_TEST(a_file_may_be_long_and_no_longer)
+{
+	char err[400];
+
+	ck_assert_msg(!load(PROFILE_TEXT_MAX, '\n', err, sizeof(err)), "%s", err);
+	ck_assert_int_eq(load(PROFILE_TEXT_MAX + 1, '\n', err, sizeof(err)), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err, "has more than 8192 bytes"));
+	ck_assert_int_eq(load(100, '\0', err, sizeof(err)), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err, "is no text"));
 }
 END_TEST
 
@@ -224,6 +259,23 @@ START_TEST(another_card_is_found_by_its_name)
 }
 END_TEST
 
+/* Names that begin alike, the upper half of flags, and less than urxe can be told */
+START_TEST(lines_are_taken_by_their_whole_name)
+{
+	struct profile p;
+	char err[240];
+
+	ck_assert_msg(!devinfo("hca_id: x\n max_qp_wr: 0\n max_qp: 5\n"
+			       " device_cap_flags: 0x0\n device_cap_flags_ex: 0x400\n",
+			       NULL, &p, err),
+		      "%s", err);
+	ck_assert_uint_eq(p.limits.max_qp, 5);
+	ck_assert_uint_eq(p.limits.device_cap_flags, 0x400);
+	ck_assert_uint_eq(p.limits.max_qp_wr, 1);
+	ck_assert_ptr_nonnull(strstr(text, "# max_qp_wr is 0; urxe has 1\n"));
+}
+END_TEST
+
 START_TEST(what_is_no_output_of_ibv_devinfo_is_refused)
 {
 	struct profile p;
@@ -253,6 +305,18 @@ START_TEST(the_speed_is_what_the_kernel_shows)
 	p.limits.active_speed = 128;
 	profile_rate(&p, rate, sizeof(rate));
 	ck_assert_str_eq(rate, "400 Gb/sec (4X NDR)");
+	/* faster than there is a name for, and all widths */
+	p.limits.active_speed = 1 << 20;
+	p.limits.active_width = 4;
+	profile_rate(&p, rate, sizeof(rate));
+	ck_assert_str_eq(rate, "800 Gb/sec (8X NDR)");
+	p.limits.active_width = 8;
+	profile_rate(&p, rate, sizeof(rate));
+	ck_assert_str_eq(rate, "1200 Gb/sec (12X NDR)");
+	p.limits.active_width = 16;
+	p.limits.active_speed = 16;
+	profile_rate(&p, rate, sizeof(rate));
+	ck_assert_str_eq(rate, "28 Gb/sec (2X FDR)");
 }
 END_TEST
 
@@ -264,9 +328,11 @@ static void add(TCase *tc)
 	tcase_add_test(tc, a_line_may_be_long_and_no_longer);
 	tcase_add_test(tc, blanks_comments_and_ends_of_lines_do_not_matter);
 	tcase_add_test(tc, a_file_that_is_none_is_named);
+	tcase_add_test(tc, a_file_may_be_long_and_no_longer);
 	tcase_add_test(tc, a_card_becomes_a_profile);
 	tcase_add_test(tc, what_urxe_cannot_do_is_taken_back_and_told);
 	tcase_add_test(tc, another_card_is_found_by_its_name);
+	tcase_add_test(tc, lines_are_taken_by_their_whole_name);
 	tcase_add_test(tc, what_is_no_output_of_ibv_devinfo_is_refused);
 	tcase_add_test(tc, the_speed_is_what_the_kernel_shows);
 }

@@ -214,7 +214,7 @@ static bool live_port(void *arg, int dev, struct ibv_port_attr *attr)
 static bool live_counter(void *arg, int dev, const char *name, uint64_t *value)
 {
 	*value = UINT64_MAX;
-	return !strcmp(name, "sent_pkts");
+	return !strcmp(name, "sent_pkts") || !strcmp(name, "sent_bytes");
 }
 
 static uint64_t live_cm(void *arg, int dev, unsigned int which, unsigned int msg)
@@ -254,6 +254,9 @@ START_TEST(files_follow_the_interface)
 	    {IB "rxe0/ports/1/hw_counters/nope", "", -ENOENT},
 	    {IB "rxe0/ports/1/counters/port_xmit_packets", "18446744073709551615\n", 0},
 	    {IB "rxe0/ports/1/counters/port_xmit_wait", "", -ENOENT},
+	    {IB "rxe0/ports/1/counters/port_xmit_data", "4611686018427387903\n", 0},
+	    {IB "rxe0/ports/1/counters/port_xmit", "", -ENOENT},
+	    {IB "rxe0/ports/1/cm_tx/req", "", -ENOENT},
 	    {IB "rxe0/ports/1/cm_tx_msgs/req", "0\n", 0},
 	    {IB "rxe0/ports/1/cm_tx_retries/mra", "101\n", 0},
 	    {IB "rxe0/ports/1/cm_rx_msgs/sidr_rep", "208\n", 0},
@@ -330,6 +333,37 @@ START_TEST(all_that_is_written_can_be_removed)
 }
 END_TEST
 
+/* Directories of it that a program has replaced by links lead to what is not ours. */
+START_TEST(what_is_behind_a_link_is_not_removed)
+{
+	static const char *const dirs[] = {"sys/class/infiniband_verbs",
+					   "dev/infiniband"};
+	char root[] = "/tmp/urxe-sysfs-XXXXXX", mine[] = "/tmp/urxe-mine-XXXXXX";
+	static struct sysfs_device dev;
+	char err[256], path[100], away[100], cmd[200];
+	int fd;
+
+	ck_assert(mkdtemp(root) && mkdtemp(mine));
+	ck_assert_int_eq(sysfs_device_init(&dev, "rxe0", "lo"), 0);
+	ck_assert_int_eq(sysfs_write_tree(root, &dev, 1, err, sizeof(err)), 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, dirs[i]);
+		snprintf(away, sizeof(away), "%s/%d", mine, i);
+		ck_assert_int_eq(rename(path, away), 0);
+		ck_assert_int_eq(symlink(away, path), 0);
+	}
+	fd = open(root, O_RDONLY | O_DIRECTORY);
+	sysfs_remove_tree(fd);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/0/abi_version", mine);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	snprintf(path, sizeof(path), "%s/1/uverbs0", mine);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s %s", root, mine);
+	ck_assert_int_eq(system(cmd), 0);
+}
+END_TEST
+
 START_TEST(the_umask_closes_nothing)
 {
 	int status = -1;
@@ -353,6 +387,7 @@ static void add(TCase *tc)
 	tcase_add_test(tc, counters_of_the_core);
 	tcase_add_test(tc, files_follow_the_interface);
 	tcase_add_test(tc, all_that_is_written_can_be_removed);
+	tcase_add_test(tc, what_is_behind_a_link_is_not_removed);
 	tcase_add_test(tc, the_umask_closes_nothing);
 	tcase_add_test(tc, where_it_cannot_be_written);
 }

@@ -688,7 +688,7 @@ static int read_rules(const char *path, char text[INJECT_TEXT_MAX], char *err,
 /* Rules add up. @FILE has some. */
 static int parse_inject(struct options *o, const char *v, char *err, size_t errlen)
 {
-	size_t has = strlen(o->inject);
+	size_t has = strlen(o->inject), between = has > 0;
 	char text[INJECT_TEXT_MAX], why[160];
 	int n;
 
@@ -700,11 +700,11 @@ static int parse_inject(struct options *o, const char *v, char *err, size_t errl
 	n = inject_parse(v, NULL, INJECT_MAX_RULES, why, sizeof(why));
 	if (n <= 0)
 		return bad(err, errlen, "%s", n ? why : "has no rule");
-	if (has + 1 + strlen(v) >= sizeof(o->inject))
+	if (has + between + strlen(v) >= sizeof(o->inject))
 		return bad(err, errlen, "all rules have more than %zu bytes",
 			   sizeof(o->inject) - 1);
 	/* a newline, since a comment ends with its line */
-	if (has)
+	if (between)
 		o->inject[has++] = '\n';
 	memcpy(o->inject + has, v, strlen(v) + 1);
 	return 0;
