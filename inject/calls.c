@@ -5,7 +5,8 @@
  * they name some (ibv_advise_mr(3), rdma_notify(3)) the table has those, as far as a correct
  * call can meet them. Elsewhere it has what the kernel's function answers to a correct call: no
  * memory where something is made or grows, an address or device that is not there, an object
- * that others still use. What only a wrong call gets (EINVAL, EFAULT) is not in it.
+ * that others still use. A poll answers "a negative value" or "an error": it is that of a device which does
+ * not work. What only a wrong call gets (EINVAL, EFAULT) is not in it.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static const struct inject_call calls[] = {
     {"ibv_create_cq", {ENOMEM}},
     {"ibv_resize_cq", {ENOMEM}},
     {"ibv_req_notify_cq", {ENOMEM}},
+    {"ibv_poll_cq", {EIO}},
+    {"ibv_start_poll", {EIO}},
     {"ibv_destroy_cq", {EBUSY}},
     {"ibv_create_qp", {ENOMEM}},
     {"ibv_modify_qp", {ENOMEM, ETIMEDOUT}},
@@ -35,6 +38,7 @@ static const struct inject_call calls[] = {
     {"ibv_destroy_qp", {EBUSY}},
     {"ibv_post_send", {ENOMEM}, .qp = true},
     {"ibv_post_recv", {ENOMEM}, .qp = true},
+    {"ibv_wr_complete", {ENOMEM}, .qp = true},
     {"ibv_create_srq", {ENOMEM}},
     {"ibv_modify_srq", {ENOMEM}},
     {"ibv_query_srq", {ENOMEM}},
@@ -84,7 +88,7 @@ static const struct {
     {EOPNOTSUPP, "EOPNOTSUPP"}, {ETIMEDOUT, "ETIMEDOUT"},
     {EADDRINUSE, "EADDRINUSE"}, {EADDRNOTAVAIL, "EADDRNOTAVAIL"},
     {ENODEV, "ENODEV"},		{ENETUNREACH, "ENETUNREACH"},
-    {EISCONN, "EISCONN"},
+    {EISCONN, "EISCONN"},	{EIO, "EIO"},
 };
 
 const char *inject_errno_name(int error)

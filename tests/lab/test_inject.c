@@ -471,6 +471,112 @@ START_TEST(a_device_that_fails_for_good_takes_all_back)
 }
 END_TEST
 
+START_TEST(a_poll_that_fails_leaves_what_there_is)
+{
+	struct ibv_send_wr send = {.opcode = IBV_WR_RDMA_WRITE,
+				   .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mr *from, *to;
+	struct ibv_wc wc;
+
+	warm(&from, &to);
+	send.wr.rdma.remote_addr = (uintptr_t)to->addr;
+	send.wr.rdma.rkey = to->rkey;
+	inject("call=ibv_poll_cq,n=2,do=EIO");
+	for (int i = 0; i < 1000; i++) /* empty: no points */
+		ck_assert_int_eq(ibv_poll_cq(l.cq, 1, &wc), 0);
+	ck_assert_int_eq(write_all(from, to), IBV_WC_SUCCESS);
+	lab_post(l.left, &send);
+	for (int i = 0; i < 2000 && (errno = 0, ibv_poll_cq(l.cq, 1, &wc) != -1); i++)
+		usleep(1000);
+	ck_assert_int_eq(errno, EIO);
+	ck_assert_int_eq(ibv_poll_cq(l.cq, 1, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	end(from, to);
+}
+END_TEST
+
+START_TEST(an_extended_poll_fails_and_succeeds_the_next_time)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {2, 2, 1, 1, 0}};
+	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_recv_wr wr = {.wr_id = 7}, *bad;
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+
+	lab_begin(&l);
+	cq = ibv_create_cq_ex(l.ctx, &attr);
+	ck_assert_ptr_nonnull(cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp(l.pd, &init);
+	ck_assert_ptr_nonnull(qp);
+	inject("call=ibv_start_poll,do=EIO");
+	ck_assert_int_eq(ibv_start_poll(cq, &none), ENOENT);
+	ck_assert_int_eq(ibv_modify_qp(qp, &to,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					   IBV_QP_ACCESS_FLAGS),
+			 0);
+	to.qp_state = IBV_QPS_ERR; /* what is posted is flushed */
+	ck_assert_int_eq(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+	ck_assert_int_eq(ibv_post_recv(qp, &wr, &bad), 0);
+	for (int i = 0; i < 2000 && ibv_start_poll(cq, &none) == ENOENT; i++)
+		usleep(1000);
+	ck_assert_int_eq(ibv_start_poll(cq, &none), 0);
+	ck_assert_uint_eq(cq->wr_id, 7);
+	ck_assert_int_eq(cq->status, IBV_WC_WR_FLUSH_ERR);
+	ibv_end_poll(cq);
+	ibv_destroy_qp(qp);
+	ibv_destroy_cq(ibv_cq_ex_to_cq(cq));
+	lab_close(&l);
+}
+END_TEST
+
+START_TEST(requests_that_cannot_be_completed_are_not_posted)
+{
+	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_UD,
+					   .cap = {4, 4, 1, 1, 0},
+					   .comp_mask = IBV_QP_INIT_ATTR_PD |
+							IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					   .send_ops_flags = IBV_QP_EX_WITH_SEND};
+	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+	struct ibv_qp_ex *ex;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+
+	lab_begin(&l);
+	init.pd = l.pd;
+	init.send_cq = init.recv_cq = l.cq;
+	qp = ibv_create_qp_ex(l.ctx, &init);
+	ck_assert_ptr_nonnull(qp);
+	ex = ibv_qp_to_qp_ex(qp);
+	ck_assert_int_eq(
+	    ibv_modify_qp(qp, &to,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	    0);
+	to.qp_state = IBV_QPS_RTR;
+	ck_assert_int_eq(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+	to.qp_state = IBV_QPS_RTS;
+	ck_assert_int_eq(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	to.qp_state = IBV_QPS_ERR; /* all that is posted is flushed */
+	ck_assert_int_eq(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+	inject("call=ibv_wr_complete,do=ENOMEM");
+	for (int i = 0; i < 2; i++) {
+		ibv_wr_start(ex);
+		ex->wr_id = 10 + i;
+		ex->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_send(ex);
+		ibv_wr_set_sge_list(ex, 0, NULL);
+		ck_assert_int_eq(ibv_wr_complete(ex), i ? 0 : ENOMEM);
+	}
+	wc = lab_wait(&l);
+	ck_assert_uint_eq(wc.wr_id, 11);
+	ck_assert_int_eq(ibv_poll_cq(l.cq, 1, &wc), 0);
+	ibv_destroy_qp(qp);
+	lab_close(&l);
+}
+END_TEST
+
 START_TEST(a_fork_between_posts_changes_nothing)
 {
 	struct ibv_mr *from, *to;
@@ -534,6 +640,9 @@ int main(void)
 	tcase_add_test(tc, a_gid_that_changes_has_another_index);
 	tcase_add_test(tc, a_limit_of_an_srq_is_reached_once_and_if_it_is_armed);
 	tcase_add_test(tc, a_device_that_fails_for_good_takes_all_back);
+	tcase_add_test(tc, a_poll_that_fails_leaves_what_there_is);
+	tcase_add_test(tc, an_extended_poll_fails_and_succeeds_the_next_time);
+	tcase_add_test(tc, requests_that_cannot_be_completed_are_not_posted);
 	tcase_add_test(tc, a_fork_between_posts_changes_nothing);
 	tcase_add_test(tc, packets_need_a_way_where_somebody_asks);
 	return lab_main(s);

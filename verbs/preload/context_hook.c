@@ -30,6 +30,7 @@
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/next_verb.h"
 #include "verbs/preload/poll_watch.h"
+#include "verbs/preload/wr_hook.h"
 #include "verbs/preload/xrc.h"
 #include "verbs/uverbs/uverbs_points.h"
 
@@ -122,11 +123,62 @@ static void in_vain(struct ibv_cq *cq, bool shared)
 		engine_give_way();
 }
 
+/* Before the provider is asked: nothing was posted then. */
+int context_point(struct ibv_context *context, const char *verb, enum uobject_type type,
+		  uint32_t handle)
+{
+	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
+	int err = 0;
+
+	if (ctx) {
+		err = -uverbs_point_post(ctx, verb, type, handle);
+		vfile_put(&ctx->vf);
+	}
+	if (err)
+		errno = err;
+	return err;
+}
+
+/* Is the CQ's ring consumed up to the last entry? Nobody may produce meanwhile. */
+static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
+{
+	struct uobject *o = uobject_find(&ctx->objects, UOBJECT_CQ, handle);
+	struct emu_ring_info info = o ? emu_cq_ring(o->cq) : (struct emu_ring_info){0};
+	struct rxe_queue_buf *q = ring_space_at(&ctx->rings, info.offset, info.size);
+
+	return q && queue_load(&q->consumer_index, info.mask) ==
+			queue_load(&q->producer_index, info.mask);
+}
+
+/*
+ * A poll that finds something is a point: how often a program looks in vain depends on time. 0: there is
+ * something; ENOENT, or the error that a rule wants
+ */
+static int point_of_poll(struct ibv_cq *cq, const char *verb)
+{
+	struct uverbs_context *ctx = uverbs_lookup(cq->context->cmd_fd);
+	bool empty, shared = false;
+
+	if (!ctx)
+		return 0;
+	drive(&shared);
+	engine_enter(ctx->engine);
+	empty = is_consumed(ctx, cq->handle);
+	engine_leave(ctx->engine);
+	vfile_put(&ctx->vf);
+	if (empty)
+		in_vain(cq, shared);
+	return empty ? ENOENT : context_point(cq->context, verb, UOBJECT_CQ, cq->handle);
+}
+
 static int poll_driving(poll_fn orig, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	int got = poll_kept(orig, cq, n, wc);
 	bool shared = false;
+	int got = inject_on(INJECT_CALL) ? point_of_poll(cq, "ibv_poll_cq") : 0;
 
+	if (got)
+		return got == ENOENT ? 0 : -1;
+	got = poll_kept(orig, cq, n, wc);
 	if (got || !drive(&shared))
 		return got;
 	got = poll_kept(orig, cq, n, wc);
@@ -150,6 +202,11 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
 	int err;
 
 	ended = NULL;
+	err = inject_on(INJECT_CALL)
+		  ? point_of_poll(ibv_cq_ex_to_cq(cq), "ibv_start_poll")
+		  : 0;
+	if (err)
+		return err;
 	err = orig(cq, attr);
 	if (err == ENOENT && drive(&shared))
 		err = orig(cq, attr);
@@ -171,17 +228,6 @@ static int start_driving(start_poll_fn orig, struct ibv_cq_ex *cq,
  */
 enum next_poll_kind { NEXT_UNKNOWN, NEXT_GOOD, NEXT_ENDS };
 static _Atomic(enum next_poll_kind) next_poll_kind[PLACES];
-
-/* Is the CQ's ring consumed up to the last entry? Nobody may produce meanwhile. */
-static bool is_consumed(struct uverbs_context *ctx, uint32_t handle)
-{
-	struct uobject *o = uobject_find(&ctx->objects, UOBJECT_CQ, handle);
-	struct emu_ring_info info = o ? emu_cq_ring(o->cq) : (struct emu_ring_info){0};
-	struct rxe_queue_buf *q = ring_space_at(&ctx->rings, info.offset, info.size);
-
-	return q && queue_load(&q->consumer_index, info.mask) ==
-			queue_load(&q->producer_index, info.mask);
-}
 
 /*
  * The first end of a CQ: one that ends the poll has consumed the entry that it stood on.
@@ -280,29 +326,10 @@ static void explain_post(const struct ibv_qp *qp, const struct ibv_send_wr *wr, 
 	vfile_put(&ctx->vf);
 }
 
-/*
- * What a post is to answer before the provider is asked: 0, or an error that a rule of inject/
- * wants. Nothing was posted then.
- */
-static int point_of_post(struct ibv_context *context, const char *verb,
-			 enum uobject_type type, uint32_t handle)
-{
-	struct uverbs_context *ctx = uverbs_lookup(context->cmd_fd);
-	int err = 0;
-
-	if (ctx) {
-		err = -uverbs_point_post(ctx, verb, type, handle);
-		vfile_put(&ctx->vf);
-	}
-	if (err)
-		errno = err;
-	return err;
-}
-
 static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad)
 {
-	int err = inject_on(INJECT_CALL) ? point_of_post(qp->context, "ibv_post_send",
+	int err = inject_on(INJECT_CALL) ? context_point(qp->context, "ibv_post_send",
 							 UOBJECT_QP, qp->handle)
 					 : 0;
 
@@ -349,7 +376,7 @@ static void tell_receives(struct ibv_context *context, enum uobject_type type,
 static int post_recv_any(post_recv_fn orig, struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad)
 {
-	int err = inject_on(INJECT_CALL) ? point_of_post(qp->context, "ibv_post_recv",
+	int err = inject_on(INJECT_CALL) ? context_point(qp->context, "ibv_post_recv",
 							 UOBJECT_QP, qp->handle)
 					 : 0;
 
@@ -367,7 +394,7 @@ static int post_srq_any(post_srq_fn orig, struct ibv_srq *srq, struct ibv_recv_w
 			struct ibv_recv_wr **bad)
 {
 	int err = inject_on(INJECT_CALL)
-		      ? point_of_post(srq->context, "ibv_post_srq_recv", UOBJECT_SRQ,
+		      ? context_point(srq->context, "ibv_post_srq_recv", UOBJECT_SRQ,
 				      srq->handle)
 		      : 0;
 
@@ -381,8 +408,9 @@ static int post_srq_any(post_srq_fn orig, struct ibv_srq *srq, struct ibv_recv_w
 	return err;
 }
 
-static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context *context,
-				    struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_of_type(xrc_create_qp_ex_fn orig,
+				     struct ibv_context *context,
+				     struct ibv_qp_init_attr_ex *attr)
 {
 	switch (attr->qp_type) {
 	case IBV_QPT_XRC_RECV:
@@ -394,6 +422,16 @@ static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context
 		return checker_get() ? xrc_create_listing(orig, context, attr)
 				     : orig(context, attr);
 	}
+}
+
+static struct ibv_qp *create_qp_any(xrc_create_qp_ex_fn orig, struct ibv_context *context,
+				    struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp = create_of_type(orig, context, attr);
+
+	if (qp && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		wr_hook(qp);
+	return qp;
 }
 
 #define PLACE(i)                                                                         \
