@@ -162,6 +162,12 @@ rows_of_tools() {
 	for t in rc_verbs ud_verbs; do
 		pair UCX "ucx_perftest -d rxe0:1 -x $t -t am_lat -n 200" "ucx_perftest -d rxe0:1 -x $t -t am_lat -n 200 127.0.0.1"
 	done
+	for t in "-t stream_bw" "-t ucp_put_bw" "-t ucp_get" "-t ucp_fadd -s 8" "-t tag_lat -T 2 -M multi"; do
+		pair UCX "env UCX_TLS=rc_v,self ucx_perftest $t -n 100" "env UCX_TLS=rc_v,self ucx_perftest $t -n 100 127.0.0.1"
+	done
+	t="env UCX_IB_REG_METHODS=odp,direct ucx_perftest -t tag_bw -n 20 -s 1000000"
+	cannot UCX "$t" "$t 127.0.0.1" "on-demand region" \
+		"it runs with an implicit on-demand region, and UCX 1.13 crashes when it gives that back: uct_ib_md_close() hands the region where uct_ib_mem_dereg() takes its parameters"
 	opens pyverbs "/usr/bin/python3 -c 'import pyverbs.device as d; c = d.Context(name=\"rxe0\"); print(c.query_device().max_qp)'"
 }
 
