@@ -63,8 +63,15 @@ uint64_t emu_rand(struct emu_hca *hca)
 
 void emu_hca_set_time(struct emu_hca *hca, uint64_t now)
 {
-	if (now > hca->now)
-		hca->now = now;
+	if (now <= hca->now)
+		return;
+	tr_show_in(hca); /* it came before */
+	hca->now = now;
+}
+
+void emu_hca_show(struct emu_hca *hca)
+{
+	tr_show_in(hca);
 }
 
 bool emu_hca_run(struct emu_hca *hca)

@@ -150,6 +150,11 @@ void emu_hca_destroy(struct emu_hca *hca);
 /* Set the time (ns); before a batch of calls. Never goes back. */
 void emu_hca_set_time(struct emu_hca *hca, uint64_t now);
 /*
+ * Let the recorder know of the packets that have come. emu_hca_run() and emu_hca_set_time() do it; to
+ * be called where neither follows at once.
+ */
+void emu_hca_show(struct emu_hca *hca);
+/*
  * emu_fault_resolved - a page fault is over, that a request of one of the HCAs waited for
  * (odp_resolved()); their time was set. The request goes on in the next emu_hca_run().
  */

@@ -318,6 +318,26 @@ static bool stash(struct tr_req *req, const uint8_t *data, uint32_t len)
 	return true;
 }
 
+/*
+ * What sg_read() does, for a list of one entry: there is no place in it to be looked for, and nothing
+ * behind it to be faulted in
+ */
+static int gather_one(const struct tr_sg *sg, uint64_t pos, uint8_t *data, uint32_t len,
+		      uint64_t rest, struct odp_access *acc)
+{
+	struct rxe_sge sge = sge_load(sg->sge);
+	struct emu_mem mem;
+	int ret;
+
+	if (pos + len > sge.length)
+		return -ENOSPC;
+	acc->ahead = sge.length - pos - len;
+	if (acc->ahead > rest)
+		acc->ahead = rest;
+	ret = emu_lkey_check(sg->hca, sg->pd, sge.lkey, sge.addr + pos, len, 0, &mem);
+	return ret ? ret : odp_read(mem.mr, mem.iova, data, len, acc);
+}
+
 int req_gather(struct tr_qp *t, const struct tr_wqe *w, uint32_t k, uint8_t *data,
 	       uint32_t len, struct odp_access *acc)
 {
@@ -333,6 +353,8 @@ int req_gather(struct tr_qp *t, const struct tr_wqe *w, uint32_t k, uint8_t *dat
 		return 0;
 	}
 	sg = wqe_sg(t->qp, index, w);
+	if (w->num_sge == 1)
+		return gather_one(&sg, pos, data, len, w->length - pos - len, acc);
 	if (req->sg_psn != k) {
 		sg_seek(&sg, pos, &req->sg);
 		req->stash_len = 0;
@@ -390,9 +412,10 @@ enum tr_step req_memory_error(struct tr_qp *t, struct tr_wqe *w, int err,
 /* What was sent before is sent again. */
 static enum trace_why why_sent(const struct tr_req *req, uint32_t psn)
 {
-	return psn_diff(psn, req->una) < psn_diff(req->max_psn, req->una)
-		   ? (enum trace_why)req->why
-		   : TRACE_WHY_FIRST;
+	if (psn == req->max_psn ||
+	    psn_diff(psn, req->una) >= psn_diff(req->max_psn, req->una))
+		return TRACE_WHY_FIRST;
+	return (enum trace_why)req->why;
 }
 
 /* One packet of a SEND or WRITE */
@@ -404,32 +427,34 @@ static enum tr_step send_data(struct tr_qp *t, struct tr_wqe *w)
 	uint32_t k = req->cur_psn;
 	uint32_t len = w->length - k * qp->mtu;
 	bool last = k == w->npsn - 1;
-	struct roce_hdr h;
+	struct roce_hdr *h = &req->hdr;
 	uint32_t total;
 	uint8_t *data;
 	int ret;
 
 	if (len > qp->mtu)
 		len = qp->mtu;
-	tr_hdr(qp, &h, wqe_packet_op(w, k == 0, last));
-	h.psn = req_cur_psn(req);
-	h.se = last && w->solicited && wqe_takes_receive(w);
-	h.ack_req = tr_reliable(qp) && (last || req->unasked + 1 >= req->batch ||
-					window_full_behind(req, h.psn));
-	h.va = w->va;
-	h.rkey = w->rkey;
-	h.dma_len = w->length;
-	h.imm_be = w->ex;
-	h.inv_rkey = w->ex;
-	h.xrc_srqn = w->srqn;
-	data = tr_tx_open(qp->hca, &qp->path, &h, len, &total);
+	if (!h->pkey)
+		tr_hdr(qp, h, 0);
+	h->opcode = (h->opcode & ROCE_TRANSPORT_MASK) | wqe_packet_op(w, k == 0, last);
+	h->psn = req_cur_psn(req);
+	h->se = last && w->solicited && wqe_takes_receive(w);
+	h->ack_req = tr_reliable(qp) && (last || req->unasked + 1 >= req->batch ||
+					 window_full_behind(req, h->psn));
+	h->va = w->va;
+	h->rkey = w->rkey;
+	h->dma_len = w->length;
+	h->imm_be = w->ex;
+	h->inv_rkey = w->ex;
+	h->xrc_srqn = w->srqn;
+	data = tr_tx_open(qp->hca, &qp->path, h, len, &total);
 	if (!data)
 		return TR_FULL;
 	ret = len ? req_gather(t, w, k, data, len, &acc) : 0;
 	if (ret)
 		return req_memory_error(t, w, ret, &acc);
-	tr_tx_close(qp, &h, len, total, why_sent(req, h.psn));
-	req->unasked = h.ack_req ? 0 : req->unasked + 1;
+	tr_tx_close_data(t, len, total, why_sent(req, h->psn));
+	req->unasked = h->ack_req ? 0 : req->unasked + 1;
 	req_sent(t, w, 1);
 	return TR_SENT;
 }
@@ -578,6 +603,7 @@ enum tr_step req_run(struct tr_qp *t, uint32_t *budget)
 {
 	enum tr_step step = TR_SENT;
 
+	t->req.hdr.pkey = 0; /* it is to be made anew */
 	while (*budget && step == TR_SENT) {
 		if (t->req.state != REQ_RUN)
 			return TR_IDLE;

@@ -268,6 +268,7 @@ void tr_qp_fini(struct emu_qp *qp)
 	struct tr_timers *timers = &qp->hca->tr->timers;
 	struct tr_qp *t = tr_of(qp);
 
+	tr_show_in(qp->hca);
 	tr_qp_reset(qp);
 	tr_timer_remove(timers, &t->req.ack_timer);
 	tr_timer_remove(timers, &t->req.wait_timer);
@@ -420,8 +421,8 @@ uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roc
 	if (!p)
 		return NULL;
 	roce_build(p, h);
-	if (h->pad)
-		memset(p + hdr_len + len, 0, h->pad);
+	for (uint8_t i = 0; i < h->pad; i++)
+		p[hdr_len + len + i] = 0;
 	return p + hdr_len;
 }
 
@@ -474,13 +475,6 @@ static RARE void record_tx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t
 }
 
 /* A trace of all kinds has the packet, and a usual one if it is a rare one. */
-static bool is_recorded(const struct emu_hca *hca, const struct roce_hdr *h,
-			enum trace_why why)
-{
-	return recorder_wants(hca->cfg.recorder, TRACE_KIND_packet_out) || is_nak(h) ||
-	       !is_usual(why);
-}
-
 void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 		 uint32_t total, enum trace_why why)
 {
@@ -488,8 +482,38 @@ void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 
 	emu_tx_put(hca, total + ROCE_ICRC_LEN);
 	show_packet(&qp->seen->qp.out, hca->now, h, why);
-	if (is_recorded(hca, h, why))
+	if (hca->tr->traced || is_nak(h) || !is_usual(why))
 		record_tx(qp, h, len, why);
+}
+
+void tr_tx_close_data(struct tr_qp *t, uint32_t len, uint32_t total, enum trace_why why)
+{
+	struct emu_hca *hca = t->qp->hca;
+	struct tr_req *req = &t->req;
+
+	emu_tx_put(hca, total + ROCE_ICRC_LEN);
+	req->unshown++;
+	req->last_psn = req->hdr.psn;
+	req->last_op = req->hdr.opcode;
+	req->last_why = (uint8_t)why;
+	if (hca->tr->traced || why != TRACE_WHY_FIRST)
+		record_tx(t->qp, &req->hdr, len, why);
+}
+
+/* What tr_tx_close_data() has sent in this turn */
+static void show_data(struct tr_qp *t)
+{
+	struct trace_packet *p = &t->qp->seen->qp.out;
+	struct tr_req *req = &t->req;
+
+	if (!req->unshown)
+		return;
+	*p = (struct trace_packet){.time = t->qp->hca->now,
+				   .psn = req->last_psn,
+				   .opcode = req->last_op,
+				   .why = req->last_why,
+				   .count = p->count + req->unshown};
+	req->unshown = 0;
 }
 
 static RARE void record_rx(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len)
@@ -522,8 +546,10 @@ static enum tr_step turn(struct tr_qp *t, uint32_t *budget)
 	enum tr_step step, ack;
 
 	step = res_run(t, &left);
-	if (step == TR_IDLE)
+	if (step == TR_IDLE) {
 		step = req_run(t, &left);
+		show_data(t);
+	}
 	*budget -= burst - left;
 	if (step == TR_FULL)
 		return step;
@@ -539,6 +565,8 @@ bool tr_run(struct emu_hca *hca)
 	enum tr_step step;
 	struct tr_qp *t;
 
+	tr_show_in(hca);
+	tr->traced = recorder_wants(hca->cfg.recorder, TRACE_KIND_packet_out);
 	more |= flush_some(tr);
 	while (budget && turns-- && (t = tr->ready)) {
 		/* so that what happens meanwhile can put it back */
@@ -589,16 +617,7 @@ static bool from_peer(const struct emu_qp *qp, const struct net_path *path)
 					  net_ip_eq(&path->dst, &qp->path.src));
 }
 
-/* struct incoming - a packet, taken apart */
-struct incoming {
-	const struct net_rx *pkt;
-	struct roce_hdr h;
-	uint32_t info;
-	const uint8_t *payload;
-	uint32_t len;
-};
-
-static bool well_formed(struct incoming *in)
+static bool well_formed(struct tr_incoming *in)
 {
 	if (roce_parse(in->pkt->data, in->pkt->len, &in->h, &in->payload, &in->len))
 		return false;
@@ -608,11 +627,39 @@ static bool well_formed(struct incoming *in)
 	       ((in->info & ROCE_F_PAYLOAD) || !(in->len + in->h.pad));
 }
 
-static void deliver(struct emu_qp *qp, const struct incoming *in)
+void tr_show_in(struct emu_hca *hca)
+{
+	struct emu_transport *tr = hca->tr;
+	struct trace_packet *p;
+
+	if (!tr->last_in)
+		return;
+	p = &tr->in_qp->seen->qp.in;
+	p->count += tr->unshown - 1;
+	show_packet(p, hca->now, &tr->last_in->h, TRACE_WHY_FIRST);
+	tr->last_in = NULL;
+	tr->in_qp = NULL;
+	tr->unshown = 0;
+}
+
+/* The recorder is told of the last packet of those that come one after the other for a QP. */
+static void note_in(struct emu_qp *qp, struct tr_incoming *in)
+{
+	struct emu_transport *tr = qp->hca->tr;
+
+	if (tr->in_qp != qp) {
+		tr_show_in(qp->hca);
+		tr->in_qp = qp;
+	}
+	tr->last_in = in;
+	tr->unshown++;
+}
+
+static void deliver(struct emu_qp *qp, struct tr_incoming *in)
 {
 	struct tr_qp *t = tr_of(qp);
 
-	show_packet(&qp->seen->qp.in, qp->hca->now, &in->h, TRACE_WHY_FIRST);
+	note_in(qp, in);
 	if (recorder_wants(qp->hca->cfg.recorder, TRACE_KIND_packet_in) || is_nak(&in->h))
 		record_rx(qp, &in->h, in->len);
 	if (in->info & ROCE_F_REQ)
@@ -630,45 +677,48 @@ static void deliver_mcast(void *arg, struct emu_qp *qp)
 /* @qp: the one that the packet names, if that is known already; else NULL */
 static void rx(struct emu_hca *hca, const struct net_rx *pkt, struct emu_qp *qp)
 {
-	struct incoming in = {.pkt = pkt};
+	struct tr_incoming *in = &hca->tr->in[hca->tr->last_in == &hca->tr->in[0]];
+
+	in->pkt = pkt;
 	hca->counter[EMU_CNT_RCVD_PKTS]++;
 	hca->counter[EMU_CNT_RCVD_BYTES] += pkt->len + ROCE_ICRC_LEN;
 	if (!hca->port_up) {
-		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_PORT_DOWN);
+		in->h = (struct roce_hdr){0};
+		tr_dropped(hca, NULL, pkt, &in->h, TRACE_DROP_PORT_DOWN);
 		return;
 	}
-	if (!well_formed(&in)) {
+	if (!well_formed(in)) {
 		hca->counter[EMU_CNT_RX_MALFORMED]++;
-		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_MALFORMED);
+		tr_dropped(hca, NULL, pkt, &in->h, TRACE_DROP_MALFORMED);
 		return;
 	}
-	if (!pkey_right(in.h.pkey)) {
+	if (!pkey_right(in->h.pkey)) {
 		hca->counter[EMU_CNT_RX_BAD_PKEY]++;
-		tr_dropped(hca, NULL, pkt, &in.h, TRACE_DROP_PKEY);
+		tr_dropped(hca, NULL, pkt, &in->h, TRACE_DROP_PKEY);
 		return;
 	}
-	if (in.h.dqpn == ROCE_QPN_MULTICAST && (in.info & ROCE_F_DETH)) {
-		emu_mcast_each(hca, &pkt->path->dst, deliver_mcast, &in);
+	if (in->h.dqpn == ROCE_QPN_MULTICAST && (in->info & ROCE_F_DETH)) {
+		emu_mcast_each(hca, &pkt->path->dst, deliver_mcast, in);
 		return;
 	}
-	if (in.h.dqpn == ROCE_QPN_GSI) {
-		ud_gsi_rx(hca, pkt, &in.h, in.info, in.payload, in.len);
+	if (in->h.dqpn == ROCE_QPN_GSI) {
+		ud_gsi_rx(hca, pkt, &in->h, in->info, in->payload, in->len);
 		return;
 	}
 	if (!qp)
-		qp = emu_hca_qp(hca, in.h.dqpn);
-	if (!qp || !transport_fits(qp, in.h.opcode) || !from_peer(qp, pkt->path)) {
+		qp = emu_hca_qp(hca, in->h.dqpn);
+	if (!qp || !transport_fits(qp, in->h.opcode) || !from_peer(qp, pkt->path)) {
 		hca->counter[EMU_CNT_RX_BAD_QPN]++;
 		/* before RTR no peer is known */
 		if (qp && qp->state < IBV_QPS_RTR)
-			diagnose_drop(qp, pkt, &in.h, TRACE_DROP_QP_STATE);
-		tr_dropped(hca, NULL, pkt, &in.h,
-			   !qp				      ? TRACE_DROP_NO_QP
-			   : !transport_fits(qp, in.h.opcode) ? TRACE_DROP_TRANSPORT
-							      : TRACE_DROP_NOT_PEER);
+			diagnose_drop(qp, pkt, &in->h, TRACE_DROP_QP_STATE);
+		tr_dropped(hca, NULL, pkt, &in->h,
+			   !qp				       ? TRACE_DROP_NO_QP
+			   : !transport_fits(qp, in->h.opcode) ? TRACE_DROP_TRANSPORT
+							       : TRACE_DROP_NOT_PEER);
 		return;
 	}
-	deliver(qp, &in);
+	deliver(qp, in);
 }
 
 void emu_hca_rx(struct emu_hca *hca, const struct net_rx *pkt)

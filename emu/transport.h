@@ -48,6 +48,8 @@ void tr_qp_query_psn(const struct emu_qp *qp, uint32_t *sq_psn, uint32_t *rq_psn
 /* Call emu_port_repair() at @when, 0: not any more */
 void tr_port_repair_at(struct emu_hca *hca, uint64_t when);
 bool tr_run(struct emu_hca *hca);
+/* See emu_hca_show() */
+void tr_show_in(struct emu_hca *hca);
 uint64_t tr_deadline(const struct emu_hca *hca);
 bool tr_timer_due(const struct emu_hca *hca);
 

@@ -178,6 +178,10 @@ struct tr_held {
  *		one had @ghost_psn, @ghost_syndrome
  * @seq_naks:	NAKs (PSN sequence error) of what is outstanding, since then
  * @silent:	requests completed without a completion since the last one with it
+ * @hdr:	of the packet of a SEND or WRITE that is made; what all of one turn have in common is
+ *		set once
+ * @unshown:	packets of SENDs and WRITEs that were sent since the recorder was told; the last one
+ *		was @last_psn, @last_op, @last_why
  */
 struct tr_req {
 	enum req_state state;
@@ -204,6 +208,9 @@ struct tr_req {
 	uint32_t ghosts, ghost_psn, seq_naks;
 	uint32_t silent;
 	uint8_t ghost_syndrome;
+	struct roce_hdr hdr;
+	uint32_t unshown, last_psn;
+	uint8_t last_op, last_why;
 	struct tr_timer ack_timer;
 	uint64_t armed;		    /* when @ack_timer was started last */
 	struct tr_timer wait_timer; /* REQ_RNR, REQ_MEM */
@@ -292,14 +299,31 @@ struct tr_qp {
 	struct tr_resp resp;
 };
 
+/* struct tr_incoming - a packet, taken apart */
+struct tr_incoming {
+	const struct net_rx *pkt;
+	struct roce_hdr h;
+	uint32_t info;
+	const uint8_t *payload;
+	uint32_t len;
+};
+
 /*
  * struct emu_transport - the transport's state of an HCA
  * @ready:	QPs that may have something to send, a ring through tr_qp.next
  * @flush:	QPs in ERR with a receive queue, that the application may go on to fill
  * @port:	when a port that is held down comes up again
+ * @traced:	each packet is recorded
+ * @in:		two, so that one can be taken apart while the other is the last that came
+ * @last_in:	the last one of @unshown packets that came for @in_qp, of which the recorder was not
+ *		told yet; NULL: none
  */
 struct emu_transport {
 	struct emu_hca *hca;
+	bool traced;
+	struct tr_incoming in[2], *last_in;
+	struct emu_qp *in_qp;
+	uint32_t unshown;
 	struct tr_qp *ready;
 	struct tr_qp *flush, *flush_last;
 	struct tr_timers timers;
@@ -367,6 +391,8 @@ uint8_t *tr_tx_open(struct emu_hca *hca, const struct net_path *path, struct roc
 /* @h, @len: what tr_tx_open() was given; @why: it is sent */
 void tr_tx_close(struct emu_qp *qp, const struct roce_hdr *h, uint32_t len,
 		 uint32_t total, enum trace_why why);
+/* The same for what there are many of in one turn: the recorder hears of the last one */
+void tr_tx_close_data(struct tr_qp *t, uint32_t len, uint32_t total, enum trace_why why);
 /* A packet for @qp (or NULL) is thrown away */
 void tr_dropped(struct emu_hca *hca, const struct emu_qp *qp, const struct net_rx *pkt,
 		const struct roce_hdr *h, enum trace_drop why);

@@ -105,6 +105,8 @@ struct port_lanes {
  * @open:	the last batch takes more packets, of @open_route to @open_port
  * @route, @len: of the packet between net_tx_get() and net_tx_put(), which is at @end, or
  *		in @lane if that is not NULL
+ * @slot:	if @known, it goes to the process in @slot, and the next one by the same path to the
+ *		same process goes by the same @route and @lane
  * @data:	of that packet
  * @flip:	bit of that packet to be flipped on its way, -1 for none
  * @too_large:	destination that was told to the owner last
@@ -120,6 +122,8 @@ struct port_tx {
 	struct port_route *open_route;
 	uint16_t open_port;
 	struct port_route *route;
+	unsigned int slot;
+	bool known;
 	uint32_t len;
 	struct port_lane_tx *lane;
 	uint8_t *data;

@@ -152,6 +152,7 @@ static void close_tx(struct net_port *p, struct port_lane_tx *t)
 {
 	struct port_lane_tx **link;
 
+	p->tx.known = false;
 	for (link = &p->lanes.dirty; *link; link = &(*link)->next_dirty) {
 		if (*link != t)
 			continue;

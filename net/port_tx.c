@@ -41,11 +41,11 @@ static uint32_t flow_of(const struct net_path *path)
 }
 
 /* All of a path but the source port, which is ours to choose */
-static bool same_path(const struct net_path *a, const struct net_path *b)
+static inline bool same_path(const struct net_path *a, const struct net_path *b)
 {
 	return memcmp(&a->src, &b->src, sizeof(a->src)) == 0 &&
 	       memcmp(&a->dst, &b->dst, sizeof(a->dst)) == 0 && a->tclass == b->tclass &&
-	       a->ttl == b->ttl && flow_of(a) == flow_of(b);
+	       a->ttl == b->ttl && (a->flow == b->flow || flow_of(a) == flow_of(b));
 }
 
 static struct port_route *route_slot(struct net_port *p, const struct net_path *path)
@@ -370,6 +370,31 @@ static void put(struct net_port *p, struct port_route *r, uint32_t len)
 
 /* --- entry points ----------------------------------------------------------------- */
 
+/*
+ * The packets of a burst mostly go one way: it is looked for once. What a flush, or the end of a lane,
+ * makes untrue is forgotten then.
+ */
+static bool goes_where_the_last_went(const struct net_port *p,
+				     const struct net_path *path, uint32_t dqpn)
+{
+	const struct port_tx *tx = &p->tx;
+
+	return tx->known && tx->slot == dqpn >> TABLE_SLOT_SHIFT &&
+	       tx->route->generation == p->generation &&
+	       same_path(&tx->route->path, path);
+}
+
+static void find_way(struct net_port *p, const struct net_path *path, uint32_t dqpn)
+{
+	struct port_tx *tx = &p->tx;
+
+	tx->route = route_find(p, path);
+	tx->lane = port_lane_find(p, tx->route, dqpn);
+	/* who counts the packets to a process wants to see each */
+	tx->known = tx->lane || !p->lanes.on || !tx->route->local;
+	tx->slot = dqpn >> TABLE_SLOT_SHIFT;
+}
+
 uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t dqpn,
 		    uint32_t len)
 {
@@ -378,14 +403,15 @@ uint8_t *net_tx_get(struct net_port *p, const struct net_path *path, uint32_t dq
 
 	if (len < ROCE_BTH_LEN || len > NET_PKT_MAX)
 		return NULL;
-	tx->route = route_find(p, path);
+	if (!goes_where_the_last_went(p, path, dqpn))
+		find_way(p, path, dqpn);
 	tx->len = len;
-	tx->lane = port_lane_find(p, tx->route, dqpn);
 	if (tx->lane) {
 		tx->data = port_lane_get(p, tx->lane, len, &closed);
 		if (!closed)
 			return tx->data;
 		tx->lane = NULL;
+		tx->known = false;
 	}
 	if (!make_room(p, len + ROCE_ICRC_LEN))
 		return NULL;
@@ -439,6 +465,7 @@ int net_tx_flush(struct net_port *p)
 {
 	int ret = port_lane_flush(p), err = 0;
 
+	p->tx.known = false;
 	if (p->tx.n) {
 		port_set_now(p);
 		err = port_tx_send(p);

@@ -163,6 +163,26 @@ static void build_bth(uint8_t *p, const struct roce_hdr *h)
 	put_be32(p + 8, (uint32_t)h->ack_req << 31 | (h->psn & ROCE_PSN_MASK));
 }
 
+/* One by one, which the compiler makes some stores of */
+static void clear_ext(struct roce_hdr *h)
+{
+	h->xrc_srqn = 0;
+	h->qkey = 0;
+	h->sqpn = 0;
+	h->va = 0;
+	h->rkey = 0;
+	h->dma_len = 0;
+	h->flush_type = 0;
+	h->flush_level = 0;
+	h->swap_add = 0;
+	h->compare = 0;
+	h->syndrome = 0;
+	h->msn = 0;
+	h->orig = 0;
+	h->imm_be = 0;
+	h->inv_rkey = 0;
+}
+
 /* The headers behind the BTH; the caller has checked that they fit. */
 static void parse_ext(const uint8_t *p, uint32_t flags, struct roce_hdr *h)
 {
@@ -254,9 +274,12 @@ int roce_parse(const uint8_t *data, uint32_t len, struct roce_hdr *h,
 {
 	uint32_t flags, hdr_len;
 
-	if (len < ROCE_BTH_LEN)
+	if (len < ROCE_BTH_LEN) {
+		*h = (struct roce_hdr){0};
 		return -EPROTO;
+	}
 	parse_bth(data, h);
+	clear_ext(h);
 	flags = roce_opcode_info(h->opcode, &hdr_len);
 	if (!flags || len < hdr_len || h->pad > len - hdr_len)
 		return -EPROTO;

@@ -171,7 +171,7 @@ enum roce_nak {
  * roce_parse - decode the headers at @data
  * @len: bytes from the BTH to the last pad byte
  *
- * 0 with *@h, *@payload and *@payload_len (pad taken off); -EPROTO when the opcode is not
+ * 0 with *@h (0 what the packet does not have), *@payload and *@payload_len (pad taken off); -EPROTO when the opcode is not
  * assigned, the headers do not fit, or the pad is more than the payload; TVER and P_Key
  * are for the caller to judge.
  */

@@ -97,6 +97,10 @@ void tr_port_repair_at(struct emu_hca *hca, uint64_t when)
 	fake.repair_at = when;
 }
 
+void tr_show_in(struct emu_hca *hca)
+{
+}
+
 int tr_qp_init(struct emu_qp *qp)
 {
 	note("init");

@@ -252,6 +252,51 @@ START_TEST(refused_for_ever_is_looked_into_for_a_while)
 }
 END_TEST
 
+static void shows(const struct trace_packet *p, uint64_t count, uint32_t psn, uint8_t op,
+		  enum trace_why why)
+{
+	ck_assert_uint_eq(p->count, count);
+	ck_assert_uint_eq(p->psn, psn);
+	ck_assert_uint_eq(p->opcode, op);
+	ck_assert_uint_eq(p->why, why);
+	ck_assert_uint_gt(p->time, 0);
+}
+
+static int lose_one_data(struct side *from, const struct roce_hdr *h, uint8_t *data,
+			 uint32_t len)
+{
+	if (from != &env.a)
+		return 1;
+	env.filter = NULL;
+	return 0;
+}
+
+/* Though the recorder is told of them in bursts, it knows how many there were, and the last one */
+START_TEST(packets_of_a_burst_are_counted_and_the_last_one_shown)
+{
+	const struct trace_qp *a, *b;
+
+	env_connect((struct env_qp){
+	    .mtu = IBV_MTU_256, .psn = 100, .timeout = 8, .sig_all = true});
+	a = &env.a.qp->seen->qp;
+	b = &env.b.qp->seen->qp;
+	env_post(&env.a,
+		 (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 5 * 256});
+	env_run(MS);
+	env_expect(env.a.scq, 1, IBV_WC_SUCCESS);
+	shows(&a->out, 5, 104, ROCE_RC | ROCE_WRITE_LAST, TRACE_WHY_FIRST);
+	shows(&b->in, 5, 104, ROCE_RC | ROCE_WRITE_LAST, TRACE_WHY_FIRST);
+	shows(&b->out, 1, 104, ROCE_RC | ROCE_ACK, TRACE_WHY_ACK);
+	shows(&a->in, 1, 104, ROCE_RC | ROCE_ACK, TRACE_WHY_FIRST);
+	env.filter = lose_one_data;
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_WRITE, .len = 10});
+	env_run(S);
+	env_expect(env.a.scq, 2, IBV_WC_SUCCESS);
+	shows(&a->out, 7, 105, ROCE_RC | ROCE_WRITE_ONLY, TRACE_WHY_RETRY_TIMEOUT);
+	shows(&b->in, 6, 105, ROCE_RC | ROCE_WRITE_ONLY, TRACE_WHY_FIRST);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_notes");
@@ -259,6 +304,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, env_setup, env_teardown);
 	tcase_add_test(t, the_same_is_counted_and_not_said_again);
+	tcase_add_test(t, packets_of_a_burst_are_counted_and_the_last_one_shown);
 	tcase_add_test(t, four_lines_of_one_kind);
 	tcase_add_test(t, more_than_there_is_room_for_is_left_out);
 	tcase_add_test(t, what_follows_from_what_was_said_is_not_said);

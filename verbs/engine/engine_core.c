@@ -112,6 +112,12 @@ uint64_t engine_run(struct engine *e)
 	return deadline < cm_deadline ? deadline : cm_deadline;
 }
 
+void engine_show(struct engine *e)
+{
+	for (unsigned int i = 0; i < e->n_dev; i++)
+		emu_hca_show(e->dev[i].hca);
+}
+
 int engine_receive(struct engine *e, int budget, uint64_t *deadline)
 {
 	int n;

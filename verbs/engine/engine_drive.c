@@ -128,6 +128,7 @@ static int try_turn(struct engine *e, uint64_t *deadline, bool *shared)
 		e->last_drive = engine_set_time(e);
 		*deadline = engine_run(e);
 		n = net_port_poll(e->port, BUDGET);
+		engine_show(e);
 	} else {
 		n = engine_receive(e, BUDGET, deadline);
 	}

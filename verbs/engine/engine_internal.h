@@ -92,6 +92,8 @@ void engine_unlock_bare(struct engine *e);
 uint64_t engine_run(struct engine *e);
 /* engine_receive - take packets and run; lock held. How many packets came. */
 int engine_receive(struct engine *e, int budget, uint64_t *deadline);
+/* engine_show - lock held; the recorder knows of what was received, though nothing has run since */
+void engine_show(struct engine *e);
 /* engine_set_time - lock held; the time */
 uint64_t engine_set_time(struct engine *e);
 /* engine_wake_before - make sure that the helper runs at @deadline at the latest */
