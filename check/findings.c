@@ -207,6 +207,7 @@ void check_report(enum check_id id, const struct check_with *with, unsigned int 
 		f->count++;
 		if (!(f->count & (f->count - 1)))
 			write_count(f, false);
+		errno = err;
 		return;
 	}
 	f = calloc(1, sizeof(*f));

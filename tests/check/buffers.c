@@ -1,8 +1,10 @@
 /* buffers.c - programs that do not leave the HCA alone with the memory it was given */
 #include <fcntl.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "corpus.h"
 #include "kit.h"
@@ -237,6 +239,28 @@ static void receives_overlap(bool wrong)
 	pair_open(&p);
 	NEED(!kit_recv(p.k.right, p.to_mr, p.to, 64));
 	NEED(!kit_recv(p.k.right, p.to_mr, p.to + (wrong ? 0 : 64), 64));
+	pair_close(&p);
+}
+
+/* Again and again, and what cannot be told for want of a descriptor is not told to the program */
+static void receives_overlap_again(bool wrong)
+{
+	struct rlimit before, none;
+	struct pair p;
+
+	pair_open(&p);
+	NEED(!getrlimit(RLIMIT_NOFILE, &before));
+	none = (struct rlimit){0, before.rlim_max};
+	for (unsigned int i = 0; i < 5; i++) {
+		int ret;
+
+		if (i == 2)
+			NEED(!setrlimit(RLIMIT_NOFILE, &none));
+		errno = EXDEV;
+		ret = kit_recv(p.k.right, p.to_mr, p.to + (wrong ? 0 : i * 64), 64);
+		NEED(!ret && errno == EXDEV);
+	}
+	NEED(!setrlimit(RLIMIT_NOFILE, &before));
 	pair_close(&p);
 }
 
@@ -494,6 +518,7 @@ const struct program buffer_programs[] = {
     {"dereg-in-use", "srq", dereg_in_use_srq},
     {"dereg-in-use", "flushed", dereg_while_flushed},
     {"receives-overlap", "plain", receives_overlap},
+    {"receives-overlap", "again", receives_overlap_again},
     {"receives-overlap", "read-by-a-byte", receives_overlap_read},
     {"receives-overlap", "srq", receives_overlap_srq},
     {"receives-overlap", "xrc", receives_overlap_xrc},
