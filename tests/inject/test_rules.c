@@ -186,6 +186,7 @@ static const struct mistake {
     {"call=ibv_post_send,do=async:SRQ_ERR", "call=ibv_post_send", 1, 1, "about no SRQ"},
     {"call=ibv_post_send,do=async:CQ_ERR", "call=ibv_post_send", 1, 1, "cannot be"},
     {"call=rdma_connect,do=async:PORT_ERR", "call=rdma_connect", 1, 1, "no device"},
+    {"call=rdma_connect,do=link-down:1ms", "call=rdma_connect", 1, 1, "no device"},
     {"event=ADDR_RESOLVED,do=reject", "event=ADDR_RESOLVED", 1, 1, "CONNECT_REQUEST"},
     {"event=CONNECT_REQUEST,do=disconnect", "event=CONNECT_REQUEST", 1, 1, "ESTABLISHED"},
     {"event=HELLO,do=lose", "event=HELLO", 1, 1, "no event"},

@@ -82,6 +82,63 @@ START_TEST(a_line_says_it_all)
 }
 END_TEST
 
+START_TEST(acknowledges_say_which)
+{
+	static const struct {
+		uint8_t syndrome;
+		const char *text;
+	} c[] = {
+	    {0x00, "ACK"},
+	    {0x1f, "ACK"},
+	    {0x20, "RNR NAK (timer 0)"},
+	    {0x3f, "RNR NAK (timer 31)"},
+	    {0x40, "syndrome 0x40"},
+	    {0x60, "NAK (PSN sequence error)"},
+	    {0x63, "NAK (remote operational error)"},
+	    {0x64, "syndrome 0x64"},
+	    {0xff, "syndrome 0xff"},
+	};
+	char text[64];
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		trace_syndrome_text(c[i].syndrome, text, sizeof(text));
+		ck_assert_str_eq(text, c[i].text);
+	}
+}
+END_TEST
+
+/* Keys and QPNs as they are elsewhere; words that are there only if their field is not 0 */
+START_TEST(words_follow_from_other_fields)
+{
+	static const struct {
+		enum trace_object_kind object;
+		const char *id;
+	} c[] = {{TRACE_OBJ_QP, " 0x000104 "},
+		 {TRACE_OBJ_MR, " 0x104 "},
+		 {TRACE_OBJ_MW, " 0x104 "},
+		 {TRACE_OBJ_CQ, " 260 "},
+		 {TRACE_OBJ_PD, " 260 "}};
+	struct trace_record r = {.kind = TRACE_KIND_verb};
+	char line[256];
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		r.u.verb.object = (uint8_t)c[i].object;
+		r.u.verb.id = 0x104;
+		trace_text(&r, line, sizeof(line));
+		ck_assert_msg(strstr(line, c[i].id), "%s", line);
+	}
+	r = (struct trace_record){.kind = TRACE_KIND_fault};
+	r.u.fault.pages = 1;
+	r.u.fault.made = 2;
+	trace_text(&r, line, sizeof(line));
+	ck_assert_ptr_nonnull(strstr(line, ", 1 page: 2 pages made present in 0 ns"));
+	r.u.fault.write = 1;
+	r.u.fault.remote = 1;
+	trace_text(&r, line, sizeof(line));
+	ck_assert_ptr_nonnull(strstr(line, ", 1 page to write for a peer: 2 pages"));
+}
+END_TEST
+
 START_TEST(any_bytes_are_one_printable_line)
 {
 	unsigned int seed = 3;
@@ -156,6 +213,67 @@ START_TEST(a_segment_is_json)
 }
 END_TEST
 
+/* The text of @name, or of @in.name, in an object */
+static const char *member(struct json_object *o, const char *in, const char *name)
+{
+	struct json_object *v = o;
+
+	if (in && !json_object_object_get_ex(o, in, &v))
+		return "none";
+	return json_object_object_get_ex(v, name, &v) ? json_object_get_string(v)
+						      : "none";
+}
+
+START_TEST(objects_have_their_own_values)
+{
+	struct recorder *r = open_recorder(NULL, 16);
+	struct trace_object *mr = recorder_object(r), *pinned = recorder_object(r),
+			    *cq = recorder_object(r), *qp = recorder_object(r);
+	struct json_object *json, *all, *o;
+
+	mr->mr.on_demand = true;
+	memset(mr->mr.map, 'w', sizeof(mr->mr.map));
+	mr->mr.counter[1] = 7;
+	cq->cq.produced = 9;
+	cq->cq.polled = 4;
+	qp->qp.sq.posted = 11;
+	qp->qp.rq.posted = 12;
+	qp->qp.out.count = 1;
+	qp->qp.out.opcode = 4;
+	memcpy(qp->qp.local.b, "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\7", 16);
+	recorder_object_ready(mr, TRACE_OBJ_MR);
+	recorder_object_ready(pinned, TRACE_OBJ_MR);
+	recorder_object_ready(cq, TRACE_OBJ_CQ);
+	recorder_object_ready(qp, TRACE_OBJ_QP);
+	TRACE(r, 1, cm_event, .status = -22);
+	r->hdr->end = TRACE_REPLACED + 1; /* of a later urxe */
+	json = parse(r);
+	ck_assert_str_eq(member(json, NULL, "end"), "?");
+	ck_assert(json_object_object_get_ex(json, "records", &all));
+	o = json_object_array_get_idx(all, 0);
+	ck_assert_str_eq(member(o, NULL, "kind"), "cm_event");
+	ck_assert_str_eq(member(o, NULL, "status"), "-22");
+	ck_assert(json_object_object_get_ex(json, "objects", &all));
+	o = json_object_array_get_idx(all, 0);
+	ck_assert_uint_eq(strlen(member(o, NULL, "map")), TRACE_MAP_CELLS);
+	ck_assert_str_ne(member(o, NULL, "counters"), "none");
+	o = json_object_array_get_idx(all, 1);
+	ck_assert_str_eq(member(o, NULL, "on_demand"), "false");
+	ck_assert_str_eq(member(o, NULL, "counters"), "none");
+	o = json_object_array_get_idx(all, 2);
+	ck_assert_str_eq(member(o, NULL, "produced"), "9");
+	ck_assert_str_eq(member(o, NULL, "polled"), "4");
+	o = json_object_array_get_idx(all, 3);
+	ck_assert_str_eq(member(o, "sq", "posted"), "11");
+	ck_assert_str_eq(member(o, "rq", "posted"), "12");
+	ck_assert_str_eq(member(o, "last_out", "opcode"), "SEND_ONLY");
+	ck_assert_str_eq(member(o, "last_in", "opcode"), "none");
+	ck_assert_str_eq(member(o, NULL, "local"), "fe80::7");
+	json_object_put(json);
+	recorder_close(r);
+}
+END_TEST
+
 START_TEST(times_and_sizes_are_short)
 {
 	static const struct {
@@ -190,8 +308,11 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, numbers_have_their_names, 0,
 			    sizeof(names) / sizeof(names[0]));
 	tcase_add_test(tc, a_line_says_it_all);
+	tcase_add_test(tc, acknowledges_say_which);
+	tcase_add_test(tc, words_follow_from_other_fields);
 	tcase_add_test(tc, any_bytes_are_one_printable_line);
 	tcase_add_test(tc, a_segment_is_json);
+	tcase_add_test(tc, objects_have_their_own_values);
 	tcase_add_loop_test(tc, times_and_sizes_are_short, 0, 11);
 	suite_add_tcase(s, tc);
 	return s;
