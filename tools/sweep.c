@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "tools/checks.h"
 #include "tools/results.h"
@@ -339,11 +340,40 @@ static int learn(struct sweep *s)
 
 /* --- the journal ------------------------------------------------------------------ */
 
+/* Of a file's name and content; 0: it cannot be read */
+static uint32_t sum_of(const char *path)
+{
+	uint32_t sum =
+	    (uint32_t)crc32(0, (const unsigned char *)path, (unsigned int)strlen(path));
+	unsigned char buf[16384];
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	while (f && (n = fread(buf, 1, sizeof(buf), f)) > 0)
+		sum = (uint32_t)crc32(sum, buf, (unsigned int)n);
+	if (f)
+		fclose(f);
+	return f ? sum : 0;
+}
+
+/* The files that make calls of verbs: results are of these, and of no other build of them */
+static uint32_t program_sum(const struct sweep_learnt *l)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		for (uint32_t k = 0; k < l->process[i].n_modules && k < POINTS_MODULES;
+		     k++)
+			sum ^= sum_of(l->process[i].module[k]) + l->process[i].who.args;
+	return sum;
+}
+
 /* The command, so that a file of another one is not taken for this one's */
 static void write_head(const struct sweep *s, char *text, size_t size)
 {
 	size_t n =
-	    (size_t)snprintf(text, size, "urxe sweep 1 seed %" PRIu64 ":", s->seed);
+	    (size_t)snprintf(text, size, "urxe sweep 2 program %08x seed %" PRIu64 ":",
+			     program_sum(sweep_worlds_learnt(s->worlds, 0)), s->seed);
 
 	for (char **a = s->argv; *a && n < size; a++)
 		n += (size_t)snprintf(text + n, size - n, " %s", *a);
@@ -391,7 +421,7 @@ static int open_journal(struct sweep *s)
 {
 	char head[1024], *line = NULL;
 	size_t size = 0;
-	bool ours = true;
+	bool ours = true, whole = true;
 
 	if (!s->resume)
 		return 0;
@@ -406,12 +436,16 @@ static int open_journal(struct sweep *s)
 	} else {
 		fprintf(s->journal, "%s\n", head);
 	}
-	while (ours && getline(&line, &size, s->journal) > 0)
+	while (ours && getline(&line, &size, s->journal) > 0) {
+		whole = strchr(line, '\n');
 		recall(s, line);
+	}
+	if (!whole) /* of a sweep that was killed while it wrote */
+		fputc('\n', s->journal);
 	free(line);
 	if (!ours)
-		return usage_error("--resume: %s is of another command, or no file of a "
-				   "sweep",
+		return usage_error("--resume: %s is of another command, of another build "
+				   "of the program, or no file of a sweep",
 				   s->resume);
 	fflush(s->journal);
 	return 0;

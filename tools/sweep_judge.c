@@ -25,38 +25,51 @@ bool sweep_is_failure(enum sweep_verdict v)
 	return v >= SWEEP_CRASHED;
 }
 
-/* What sanitizers, valgrind, malloc(3) and shells say of a crash */
-static const char *const complaints[] = {
-    "ERROR: AddressSanitizer",
-    "ERROR: LeakSanitizer",
-    "WARNING: ThreadSanitizer",
-    "runtime error:",
-    "double free or corruption",
-    "free(): ",
-    "malloc(): ",
-    "corrupted size vs. prev_size",
-    "munmap_chunk(): ",
-    "stack smashing detected",
-    "Segmentation fault",
-    "Bus error",
-    "Aborted",
-    "Assertion `",
+/* What sanitizers, valgrind, malloc(3) and shells say of a crash, or of memory that is lost */
+static const struct {
+	const char *says;
+	enum sweep_verdict verdict;
+} complaints[] = {
+    {"ERROR: LeakSanitizer", SWEEP_LEAKED},
+    {"byte(s) leaked in", SWEEP_LEAKED},
+    {"definitely lost in loss record", SWEEP_LEAKED},
+    {"ERROR: AddressSanitizer", SWEEP_CRASHED},
+    {"SUMMARY: AddressSanitizer", SWEEP_CRASHED},
+    {"WARNING: ThreadSanitizer", SWEEP_CRASHED},
+    {"runtime error:", SWEEP_CRASHED},
+    {"== Invalid read of size", SWEEP_CRASHED},
+    {"== Invalid write of size", SWEEP_CRASHED},
+    {"== Invalid free()", SWEEP_CRASHED},
+    {"depends on uninitialised value", SWEEP_CRASHED},
+    {"== Use of uninitialised value", SWEEP_CRASHED},
+    {"double free or corruption", SWEEP_CRASHED},
+    {"free(): ", SWEEP_CRASHED},
+    {"malloc(): ", SWEEP_CRASHED},
+    {"corrupted size vs. prev_size", SWEEP_CRASHED},
+    {"munmap_chunk(): ", SWEEP_CRASHED},
+    {"stack smashing detected", SWEEP_CRASHED},
+    {"Segmentation fault", SWEEP_CRASHED},
+    {"Bus error", SWEEP_CRASHED},
+    {"Aborted", SWEEP_CRASHED},
+    {"Assertion `", SWEEP_CRASHED},
 };
 
-/* The line of the output that has a complaint; false: none has */
-static bool find_complaint(const struct sweep_output *o, char *why, size_t size)
+/* The line of the output that has a complaint which untouched runs do not have; UNTRIED: none */
+static enum sweep_verdict find_complaint(const struct sweep_output *o,
+					 const struct sweep_output *base, char *why,
+					 size_t size)
 {
 	for (size_t i = 0; i < sizeof(complaints) / sizeof(complaints[0]); i++) {
-		const char *at = strstr(o->end, complaints[i]), *from = at;
+		const char *at = strstr(o->end, complaints[i].says), *from = at;
 
-		if (!at)
+		if (!at || strstr(base->end, complaints[i].says))
 			continue;
 		while (from > o->end && from[-1] != '\n')
 			from--;
 		snprintf(why, size, "%.*s", (int)strcspn(from, "\n"), from);
-		return true;
+		return complaints[i].verdict;
 	}
-	return false;
+	return SWEEP_UNTRIED;
 }
 
 static bool by_shell(int code, int sig)
@@ -64,20 +77,22 @@ static bool by_shell(int code, int sig)
 	return code == 128 + sig;
 }
 
-static bool crashed(struct trial *t, const struct sweep_outcome *o)
+static enum sweep_verdict crashed(struct trial *t, const struct sweep_outcome *o,
+				  const struct sweep_outcome *base)
 {
 	static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL,
 				    SIGFPE,  SIGSYS, SIGTRAP};
+	enum sweep_verdict v;
 
 	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
 		if (o->signal != fatal[i] && !by_shell(o->code, fatal[i]))
 			continue;
 		snprintf(t->why, sizeof(t->why), "signal %d (%s)", fatal[i],
 			 strsignal(fatal[i]));
-		return true;
+		return SWEEP_CRASHED;
 	}
-	return find_complaint(&o->err, t->why, sizeof(t->why)) ||
-	       find_complaint(&o->out, t->why, sizeof(t->why));
+	v = find_complaint(&o->err, &base->err, t->why, sizeof(t->why));
+	return v ? v : find_complaint(&o->out, &base->out, t->why, sizeof(t->why));
 }
 
 static bool hung(struct trial *t, const struct sweep_outcome *o)
@@ -153,8 +168,9 @@ enum sweep_verdict sweep_judge(struct trial *t, const struct sweep_outcome *o,
 	t->why[0] = '\0';
 	if (!o->hits)
 		return SWEEP_MISSED;
-	if (crashed(t, o))
-		return SWEEP_CRASHED;
+	v = crashed(t, o, &base->run);
+	if (v)
+		return v;
 	if (hung(t, o))
 		return SWEEP_HUNG;
 	if (leaked(t, o, &base->run))

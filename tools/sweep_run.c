@@ -152,7 +152,11 @@ static enum sweep_hang is_still(const struct watch *w, uint64_t still)
 	if (wanted <= w->pollers && used >= w->order->hang &&
 	    w->vain >= used / SECOND_NS * VAIN_POLLS + VAIN_POLLS)
 		return SWEEP_SPINS;
-	return still >= SPIN_FACTOR * w->order->hang ? SWEEP_SPINS : SWEEP_ENDED;
+	/* it computes, or looks now and then; who waits for a CPU does not get it faster by this */
+	if (used >= SPIN_FACTOR * w->order->hang ||
+	    (!wanted && still >= SPIN_FACTOR * w->order->hang))
+		return SWEEP_SPINS;
+	return SWEEP_ENDED;
 }
 
 static bool is_hung(struct watch *w, uint64_t now)

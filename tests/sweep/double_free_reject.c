@@ -137,9 +137,11 @@ static void follow(struct pair *p, bool up)
 	}
 }
 
-static int begin(struct pair *p)
+/* @port: 0: any */
+static int begin(struct pair *p, uint16_t port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
+				.sin_port = htons(port),
 				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct rdma_cm_id *id;
 
@@ -159,11 +161,11 @@ static int begin(struct pair *p)
 	return rdma_resolve_addr(id, NULL, (struct sockaddr *)&a, WAIT_MS);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct pair p = {0};
 
-	p.failed = begin(&p);
+	p.failed = begin(&p, argc > 1 ? (uint16_t)atoi(argv[1]) : 0);
 	if (!p.failed)
 		follow(&p, true);
 	if (!p.failed && rdma_disconnect(p.client->id))
