@@ -24,9 +24,11 @@ TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
 DEB_PACKAGES="debhelper dpkg-dev fakeroot lintian git check librdmacm-dev python3"
 # ... and others, and to try containers and the completion of three shells
 PACKAGE_PACKAGES="$DEB_PACKAGES rpm man-db bash-completion zsh fish
-	podman runc catatonit podman-compose python3-yaml"
+	podman runc catatonit python3-yaml"
 # For the clusters of scripts/test --clusters, which go without Slurm where it is not there
 CLUSTER_PACKAGES="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
+# For the image of scripts/test --containers
+IMAGE_PACKAGES="podman runc catatonit podman-compose netavark aardvark-dns iptables debootstrap"
 # To fuzz
 FUZZ_PACKAGES="clang libclang-rt-dev check"
 # For the virtual machine of the interoperability suite, which is skipped without them
