@@ -21,7 +21,7 @@ TEST_PACKAGES="check librdmacm-dev rdmacm-utils perftest python3 python3-pyverbs
 	clang libclang-rt-dev libjemalloc2 libtcmalloc-minimal4 tshark jq iproute2 util-linux procps chromium valgrind strace gdb
 	openssh-server openssh-client ucx-utils openmpi-bin python3-mpi4py libfabric-bin infiniband-diags hwloc-nox"
 # To make Debian packages
-DEB_PACKAGES="debhelper dpkg-dev fakeroot lintian git check librdmacm-dev python3"
+DEB_PACKAGES="build-essential debhelper dpkg-dev fakeroot lintian git check librdmacm-dev python3"
 # ... and others, and to try containers and the completion of three shells
 PACKAGE_PACKAGES="$DEB_PACKAGES rpm man-db bash-completion zsh fish
 	podman runc catatonit python3-yaml"
