@@ -31,6 +31,8 @@ CLUSTER_PACKAGES="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 IMAGE_PACKAGES="podman runc catatonit podman-compose netavark aardvark-dns iptables debootstrap"
 # To fuzz
 FUZZ_PACKAGES="clang libclang-rt-dev check"
+# To analyse
+ANALYZE_PACKAGES="clang-tidy cppcheck"
 # For the virtual machine of the interoperability suite, which is skipped without them
 INTEROP_PACKAGES="qemu-system-x86 busybox-static cpio kmod iproute2"
 

@@ -35,7 +35,7 @@ struct sim_os {
 	bool slow[SIM_PAGES];
 	uint8_t away[SIM_PAGES];
 	struct odp_job *job[64];
-	unsigned int jobs;
+	_Atomic unsigned int jobs;
 	bool full;
 	void (*during)(void *arg);
 	void *during_arg;
@@ -181,7 +181,8 @@ static inline int sim_defer(void *arg, struct odp_job *job)
 
 	if (os->full || os->jobs == 64)
 		return -EAGAIN;
-	os->job[os->jobs++] = job;
+	os->job[os->jobs] = job;
+	os->jobs++;
 	return 0;
 }
 

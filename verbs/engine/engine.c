@@ -50,7 +50,7 @@ static struct {
 	_Atomic(struct engine *) engine;
 	struct lock start_lock;
 	atomic_bool starting;
-	void (*start_cm)(struct engine *e);
+	void (*_Atomic start_cm)(struct engine *e);
 	pthread_once_t fork_once;
 } root = {.start_lock = LOCK_INITIALIZER, .fork_once = PTHREAD_ONCE_INIT};
 
@@ -102,7 +102,7 @@ struct engine_device *engine_device(struct engine *e, unsigned int index)
 
 void engine_start_cm_by(void (*start)(struct engine *e))
 {
-	root.start_cm = start;
+	atomic_store_explicit(&root.start_cm, start, memory_order_relaxed);
 }
 
 void engine_set_cm(struct engine *e, const struct engine_cm_ops *ops, void *arg)
@@ -245,6 +245,15 @@ static int open_port(struct engine *e, const char **what)
 	return 0;
 }
 
+static void start_cm(struct engine *e)
+{
+	void (*start)(struct engine *) =
+	    atomic_load_explicit(&root.start_cm, memory_order_relaxed);
+
+	if (start)
+		start(e);
+}
+
 static int start_layers(struct engine *e, const char **what)
 {
 	const struct checker *c = checker_get();
@@ -279,8 +288,7 @@ static int start_layers(struct engine *e, const char **what)
 	}
 	if (ret)
 		return ret;
-	if (root.start_cm)
-		root.start_cm(e);
+	start_cm(e);
 	*what = "helper thread";
 	engine_links_open(e);
 	return engine_helper_start(e);
