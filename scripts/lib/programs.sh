@@ -130,6 +130,13 @@ rows_of_rdma_core() {
 	pair rdmacm-utils "udaddy -b 127.0.0.1 -C 5" "udaddy -s 127.0.0.1 -C 5"
 	pair rdmacm-utils "rstream -S 4096 -C 20" "rstream -s 127.0.0.1 -S 4096 -C 20"
 	pair rdmacm-utils "riostream -S 4096 -C 20" "riostream -s 127.0.0.1 -S 4096 -C 20"
+	pair rdmacm-utils "rdma_server" "rdma_client -s 127.0.0.1"
+	pair rdmacm-utils "rdma_xserver" "rdma_xclient -s 127.0.0.1"
+	pair rdmacm-utils "rdma_xserver -c x" "rdma_xclient -s 127.0.0.1 -c x"
+	pair rdmacm-utils "cmtime" "cmtime -s 127.0.0.1 -c 20" goes-on
+	pair rdmacm-utils "mckey -m 239.1.1.1 -b 127.0.0.1 -C 5" "mckey -m 239.1.1.1 -b 127.0.0.1 -C 5 -s"
+	seq 20000 >"$WORK/file"
+	pair rdmacm-utils "rcopy" "rcopy $WORK/file 127.0.0.1:$WORK/copy" goes-on
 }
 
 rows_of_perftest() {
@@ -155,9 +162,12 @@ rows_of_tools() {
 	done
 	cannot qperf "qperf" "qperf -t 1 127.0.0.1 ud_lat" "failed to create address handle" \
 		"qperf addresses its peer by LID, which RoCE has not; RC goes through rdma_cm (-cm 1)"
-	printf '[global]\nioengine=rdma\nport=18777\nverb=%s\nbs=64k\nsize=2m\n[receiver]\nrw=read\niodepth=4\n' write >"$WORK/server.fio"
-	printf '[global]\nioengine=rdma\nhostname=127.0.0.1\nport=18777\nverb=%s\nbs=64k\nsize=2m\n[sender]\nrw=write\niodepth=4\n' write >"$WORK/client.fio"
-	pair fio "fio $WORK/server.fio" "fio $WORK/client.fio"
+	for t in write read send; do
+		printf '[global]\nioengine=rdma\nport=18777\nbs=64k\nsize=2m\n[receiver]\nrw=read\niodepth=16\n' >"$WORK/server.fio"
+		printf '[global]\nioengine=rdma\nhostname=127.0.0.1\nport=18777\nverb=%s\nbs=64k\nsize=2m\n[sender]\nrw=write\niodepth=1\n' $t \
+			>"$WORK/$t.fio"
+		pair fio "fio $WORK/server.fio" "fio $WORK/$t.fio"
+	done
 	pair UCX "ucx_perftest -t tag_bw -n 200 -s 65536" "ucx_perftest -t tag_bw -n 200 -s 65536 127.0.0.1"
 	for t in rc_verbs ud_verbs; do
 		pair UCX "ucx_perftest -d rxe0:1 -x $t -t am_lat -n 200" "ucx_perftest -d rxe0:1 -x $t -t am_lat -n 200 127.0.0.1"
@@ -291,6 +301,8 @@ apart() {
 
 rows_of_addresses() {
 	local t run="mpirun.openmpi --allow-run-as-root --oversubscribe"
+	cannot rdmacm-utils "udpong" "udpong -s 10.77.0.1 -C 20 -S 1000" "rconnect: " \
+		"datagrams of rsockets make an address handle without a GRH, which RoCE refuses (ib_core, too)"
 	opens libfabric "fi_info -p verbs"
 	for t in "verbs -e msg" "'verbs;ofi_rxm' -e rdm" "verbs -e dgram"; do
 		pair libfabric "fi_pingpong -p $t" "fi_pingpong -p $t 10.77.0.1"
