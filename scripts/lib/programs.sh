@@ -3,9 +3,10 @@
 # Each row runs under `urxe run` with no variable set, small, alone, and must use the device where it can.
 # A row that cannot work names what the program says then; the row fails if it says something else.
 
-# What the rows need beside the packages of the tests
-PROGRAM_PACKAGES="qperf fio mpich libmpich-dev libopenmpi-dev iperf3 redis-server openssh-server curl librpma-dev
-	tgt libiscsi-bin dapl2-utils qemu-system-x86 golang-go iproute2 util-linux gcc libc6-dev"
+# What the rows need beside the packages of the tests. redis-server, openssh-server and tgt would start services: who has
+# them gets their rows.
+PROGRAM_PACKAGES="qperf fio mpich libmpich-dev libopenmpi-dev iperf3 curl librpma-dev
+	libiscsi-bin dapl2-utils qemu-system-x86 golang-go iproute2 util-linux gcc libc6-dev"
 
 # Small programs for libraries that bring none
 PROGRAM_SOURCES=$ROOT/tests/programs/libraries
@@ -215,13 +216,16 @@ rows_of_rsockets() {
 	printf '#!/bin/sh\nLD_PRELOAD="$LD_PRELOAD:%s" exec "$@"\n' "$lib" >"$WORK/rsockets"
 	chmod +x "$WORK/rsockets"
 	PATH=$PATH:$WORK
-	built gcc http && pair curl "rsockets $WORK/http" "rsockets curl -sS -m 60 -o $WORK/got http://127.0.0.1:18123/"
-	cannot iperf3 "rsockets iperf3 -s -1 -p 18124" "rsockets timeout 12 iperf3 -c 127.0.0.1 -p 18124 -t 1" "0.00 Bytes .*receiver" \
+	row curl curl
+	have curl && built gcc http && pair curl "rsockets $WORK/http" "rsockets curl -sS -m 60 -o $WORK/got http://127.0.0.1:18123/"
+	row iperf3 iperf3
+	have iperf3 && cannot iperf3 "rsockets iperf3 -s -1 -p 18124" "rsockets timeout 12 iperf3 -c 127.0.0.1 -p 18124 -t 1" "0.00 Bytes .*receiver" \
 		"select() of librspreload 44 answers with numbers of rsockets and not with the program's"
-	cannot redis "true" "rsockets redis-server --port 18125 --save ''" "creating TCP socket accept handler" \
+	row redis redis-server
+	have redis-server && cannot redis "true" "rsockets redis-server --port 18125 --save ''" "creating TCP socket accept handler" \
 		"librspreload 44 has no epoll"
-	ssh-keygen -q -t ed25519 -N "" -f "$WORK/key" 2>/dev/null
-	cannot ssh "true" "rsockets /usr/sbin/sshd -D -e -p 18126 -h $WORK/key -o ListenAddress=127.0.0.1" "Cannot bind any address" \
+	row ssh sshd
+	have sshd && ssh-keygen -q -t ed25519 -N "" -f "$WORK/key" && cannot ssh "true" "rsockets /usr/sbin/sshd -D -e -p 18126 -h $WORK/key -o ListenAddress=127.0.0.1" "Cannot bind any address" \
 		"rsockets have no F_SETFD"
 }
 
