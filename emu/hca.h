@@ -366,9 +366,10 @@ int emu_qp_doorbell(struct emu_qp *qp);
 void emu_qp_receives_posted(struct emu_qp *qp);
 void emu_srq_receives_posted(struct emu_srq *srq);
 /*
- * emu_hca_look - show others which receive requests wait: of some queues, others the next time
+ * emu_hca_look - show others which receive requests wait: of some queues. True: others are left for the
+ * next time
  */
-void emu_hca_look(struct emu_hca *hca);
+bool emu_hca_look(struct emu_hca *hca);
 /*
  * struct emu_posted - a request that ibv_post_send(3) did not take, because of @err (positive):
  * it never came to the ring, or not to the doorbell

@@ -10,7 +10,7 @@
  * when a message takes it ("late"). A ring knows up to where its posts are in the trace
  * (@recorded), and of which trace that is true: what was posted before is not recorded.
  *
- * Without a trace, queues are looked at some times in a second by who is awake anyway: a queue
+ * Without a trace, queues are looked at soon after there were posts (verbs/engine/engine_drive.c): a queue
  * whose first request is the same as before has waited since then.
  *
  * Owns: when posts are noticed. Must not know: messages.
@@ -168,9 +168,10 @@ void emu_srq_receives_posted(struct emu_srq *srq)
 	emu_show_srq(srq);
 }
 
-void emu_hca_look(struct emu_hca *hca)
+bool emu_hca_look(struct emu_hca *hca)
 {
 	struct emu_qp *qp = hca->looked ? hca->looked : hca->all_qps;
+	bool more_srqs = hca->srqs.used;
 	struct emu_srq *srq;
 
 	for (uint32_t i = 0; i < LOOK_QUEUES && qp; i++, qp = qp->next)
@@ -179,10 +180,12 @@ void emu_hca_look(struct emu_hca *hca)
 	for (uint32_t i = 0; i < LOOK_QUEUES && hca->srqs.used; i++) {
 		if (hca->srqs_looked >= hca->srqs.fresh) {
 			hca->srqs_looked = 0;
+			more_srqs = false;
 			break;
 		}
 		srq = emu_table_get(&hca->srqs, hca->srqs_looked++);
 		if (srq)
 			emu_show_srq(srq);
 	}
+	return qp || more_srqs;
 }

@@ -2,6 +2,9 @@
  * Description: completion queues and shared receive queues: events, queues that are full, resized
  * and overrun, limits, the last request of a queue pair.
  */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -259,6 +262,51 @@ START_TEST(a_qp_in_error_tells_that_it_takes_no_more_of_the_srq)
 }
 END_TEST
 
+/* How often other threads of this process than the first went to sleep by themselves */
+static unsigned long times_slept(void)
+{
+	unsigned long sum = 0, n;
+	char path[300], line[128];
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/task");
+	FILE *f;
+
+	ck_assert_ptr_nonnull(d);
+	while ((e = readdir(d))) {
+		if (!atoi(e->d_name) || atoi(e->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1)
+				sum += n;
+		if (f)
+			fclose(f);
+	}
+	closedir(d);
+	return sum;
+}
+
+/* For a while somebody looks at its queues; then nobody wakes for anything, for longer than that is apart */
+START_TEST(a_program_that_does_nothing_is_not_woken)
+{
+	struct ibv_recv_wr wr = {.wr_id = 7}, *bad;
+	unsigned long before;
+	struct lab l;
+	int tries = 0;
+
+	lab_open(&l);
+	lab_connect(&l);
+	ck_assert_int_eq(ibv_post_recv(l.right, &wr, &bad), 0);
+	do {
+		before = times_slept();
+		usleep(1200000);
+	} while (times_slept() > before && ++tries < 25);
+	ck_assert_int_lt(tries, 25);
+	lab_close(&l);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("queues");
@@ -272,6 +320,7 @@ int main(void)
 	tcase_add_test(tc, a_cq_resized_under_traffic_loses_nothing);
 	tcase_add_test(tc, an_srq_tells_once_that_few_are_left_and_may_be_resized);
 	tcase_add_test(tc, a_qp_in_error_tells_that_it_takes_no_more_of_the_srq);
+	tcase_add_test(tc, a_program_that_does_nothing_is_not_woken);
 	suite_add_tcase(s, tc);
 	return lab_main(s);
 }

@@ -16,6 +16,7 @@
 
 /* Rounds of the core that one call pays for; beyond them the helper goes on */
 #define RUN_ROUNDS   32
+#define LOOKS	     2	   /* after the last call */
 #define TIMER_BUDGET 16384 /* packets read before timers fire */
 #define HOLD_POSTS   16	   /* doorbells that one turn serves at most */
 
@@ -203,9 +204,17 @@ void engine_progress(struct engine *e, enum engine_work work)
 	}
 }
 
+uint64_t engine_look_by(struct engine *e, uint64_t deadline)
+{
+	uint64_t look = e->looks_due ? EMU_NO_DEADLINE : e->now + ENGINE_LOOK_NS;
+
+	e->looks_due = LOOKS;
+	return look < deadline ? look : deadline;
+}
+
 void engine_leave(struct engine *e)
 {
-	uint64_t deadline = e->deadline;
+	uint64_t deadline = engine_look_by(e, e->deadline);
 
 	engine_unlock_bare(e);
 	engine_wake_before(e, deadline);

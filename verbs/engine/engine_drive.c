@@ -20,8 +20,9 @@
  * Who finds nothing for itself after such a turn gives the processor away at once: one of them can go
  * on, while another turn would most likely be in vain.
  *
- * What receive requests wait is looked at by the helper when it is awake, and once a second at
- * least: they are posted without a call, and who asks what a program waits for shall know of them.
+ * Receive requests are posted without a call, and who asks what a program waits for shall know of
+ * them. So the helper looks at the queues, when it is awake anyway or a second later, as long as the
+ * program calls, and for a while after its last call. Where nothing happens it sleeps.
  *
  * Locks: the core's lock is taken for each turn and never held while sleeping.
  */
@@ -48,9 +49,8 @@
 #define NEGLECT_NS     200000u	 /* packets that wait and nobody polled for so long */
 #define PENALTY_MIN_NS 10000000u /* listening after pollers neglected the sockets */
 #define PENALTY_MAX_NS 1000000000u
-#define SLICE_NS       100000u	   /* the shortest that Linux gives */
-#define LOOK_NS	       100000000u  /* between looks at receive queues, at least */
-#define LOOK_AGAIN_NS  1000000000u /* ... at most */
+#define SLICE_NS       100000u	  /* the shortest that Linux gives */
+#define LOOK_NS	       100000000u /* between looks at receive queues, at least */
 #define NEVER	       UINT64_MAX
 
 static bool is_yielding(const struct engine *e)
@@ -132,6 +132,7 @@ static int try_turn(struct engine *e, uint64_t *deadline, bool *shared)
 	} else {
 		n = engine_receive(e, BUDGET, deadline);
 	}
+	*deadline = engine_look_by(e, *deadline);
 	engine_unlock_bare(e);
 	atomic_fetch_add_explicit(&e->drives, 1, memory_order_relaxed);
 	return n;
@@ -370,14 +371,24 @@ static void drain(int fd)
 		;
 }
 
-/* With the lock */
+/* With the lock. Of many queues the rest is for the next time */
 static void look_at_queues(struct engine *e, struct helper *h, uint64_t now)
 {
-	if (now - h->looked < LOOK_NS)
+	bool more = false;
+
+	if (now - h->looked < LOOK_NS || !e->looks_due)
 		return;
 	h->looked = now;
 	for (unsigned int i = 0; i < e->n_dev; i++)
-		emu_hca_look(e->dev[i].hca);
+		more |= emu_hca_look(e->dev[i].hca);
+	if (!more)
+		e->looks_due--;
+}
+
+/* When there is something to look at; not before that */
+static uint64_t look_again(const struct engine *e, const struct helper *h)
+{
+	return e->looks_due ? h->looked + ENGINE_LOOK_NS : NEVER;
 }
 
 /*
@@ -385,7 +396,7 @@ static void look_at_queues(struct engine *e, struct helper *h, uint64_t now)
  */
 static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 {
-	uint64_t deadline, tick, now, last, spin_until = 0;
+	uint64_t deadline, tick, again, now, last, spin_until = 0;
 	int n;
 
 	do {
@@ -401,12 +412,15 @@ static uint64_t helper_turn(struct engine *e, struct helper *h, bool links)
 			neglected(e, h, now);
 		tick = net_port_tick(e->port, now);
 		look_at_queues(e, h, now);
+		again = look_again(e, h);
 		/*
 		 * Published under the lock, so that a later deadline of another thread is
 		 * seen.
 		 */
 		if (tick < deadline)
 			deadline = tick;
+		if (again < deadline)
+			deadline = again;
 		atomic_store_explicit(&e->wake_at, deadline, memory_order_relaxed);
 		lock_release(&e->lock);
 		if (n > 0)
@@ -453,9 +467,6 @@ static void *helper_main(void *arg)
 		uint64_t deadline = helper_turn(e, &h, links);
 		uint64_t now = engine_now();
 		uint64_t until = look(e, &h, now);
-
-		if (h.looked + LOOK_AGAIN_NS < until)
-			until = h.looked + LOOK_AGAIN_NS;
 
 		p[0] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
 		p[1] = (struct pollfd){.fd = e->link_fd, .events = POLLIN};

@@ -38,6 +38,7 @@
  * @driver:	the thread that took the last turn; @shared: turns until it counts as the only one
  * @last_wait:	when engine_wait() last returned (ns)
  * @yielding:	the helper has left the sockets to the threads of the application
+ * @looks_due:	how often the helper looks at receive queues before it sleeps until the next call
  * @parked:	the helper sleeps without a limit, because a waiter has slept for long
  */
 struct engine {
@@ -63,6 +64,7 @@ struct engine {
 	uint64_t now;
 	uint64_t deadline;
 	uint64_t last_drive;
+	unsigned int looks_due;
 	bool sent;
 	unsigned int held;
 	pthread_t driver;
@@ -98,6 +100,13 @@ void engine_show(struct engine *e);
 uint64_t engine_set_time(struct engine *e);
 /* engine_wake_before - make sure that the helper runs at @deadline at the latest */
 void engine_wake_before(struct engine *e, uint64_t deadline);
+
+/*
+ * engine_look_by - the program has called, lock held: the helper looks at its receive queues every
+ * ENGINE_LOOK_NS for a while. By when it must wake, if not before @deadline
+ */
+#define ENGINE_LOOK_NS 1000000000u
+uint64_t engine_look_by(struct engine *e, uint64_t deadline);
 
 /* engine_wake - make sure that the helper takes a turn now; without the lock */
 void engine_wake(struct engine *e);
