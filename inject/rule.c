@@ -199,6 +199,8 @@ static int set_process(struct parser *p, struct inject_rule *r, const char *v)
 	if (dot && take_number(dot + 1, 10, UINT32_MAX, &n)) {
 		*dot = '\0';
 		r->nth = (uint32_t)n;
+		if (!n)
+			return complain(p, "1 is the first of a program's processes");
 	}
 	colon = strrchr(copy, ':');
 	if (colon && take_number(colon + 1, 16, UINT16_MAX, &n)) {

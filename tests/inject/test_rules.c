@@ -210,6 +210,7 @@ static const struct mistake {
     {"out,at=12,do=lose", "out", 1, 1, "at= is of calls"},
     {"call,at=xyz,do=kill", "at=xyz", 1, 6, "hexadecimal"},
     {"call,process=0,do=kill", "process=0", 1, 6, "1 is the first"},
+    {"call,process=a.0,do=kill", "process=a.0", 1, 6, "1 is the first"},
     {"call,process=,do=kill", "process=", 1, 6, "1 to 31"},
     {"call,rank=-1,do=kill", "rank=-1", 1, 6, "no rank"},
     {"access,mr=0xg,do=absent", "mr=0xg", 1, 8, "no key"},
