@@ -531,6 +531,14 @@ static void say_end(struct findings *f, int i, const struct trace_info *info)
 		    name);
 }
 
+/* ", and 12.5 ppm that it ran too fast," */
+static const char *drift_text(double rate, char buf[48])
+{
+	snprintf(buf, 48, ", and %.1f ppm that it ran too %s,",
+		 (rate < 0 ? -rate : rate) * 1e6, rate < 0 ? "slowly" : "fast");
+	return buf;
+}
+
 /* struct awaited - where sentences about the connections of trace @i go */
 struct awaited {
 	struct findings *f;
@@ -556,7 +564,46 @@ static void say_cm_id(struct findings *f, int i, const struct trace_object *o)
 {
 	struct awaited a = {f, i};
 
-	waits_of_cm(o, f->last - timeline_time(f->tl, i, 0), say_awaited, &a);
+	waits_of_cm(o, timeline_own_time(f->tl, i, f->last), say_awaited, &a);
+}
+
+/* How the clock of trace @i was fitted to that of another host, once for each host */
+static void say_clock(struct findings *f, int i)
+{
+	const struct timeline_clock *c = timeline_clock(f->tl, i);
+	const char *host = trace_info(f->t[i])->host;
+	const char *other = trace_info(f->t[c->against])->host;
+	char moved[32], margin[32];
+
+	if (c->host != i)
+		return;
+	trace_time_text((uint64_t)(c->moved < 0 ? -c->moved : c->moved), moved);
+	trace_time_text((uint64_t)(c->margin < 0 ? -c->margin : c->margin), margin);
+	if (c->known == CLOCKS_WALL)
+		say(f, FINDING_NOTE, i, f->first,
+		    "No packet that %s and %s exchanged is in the traces of both: their "
+		    "wall clocks are believed, and may be wrong.",
+		    host, other);
+	else if (c->known == CLOCKS_ONE_WAY)
+		say(f, FINDING_NOTE, i, f->first,
+		    "Packets between %s and %s are in the traces of both one way only: "
+		    "the "
+		    "clock of %s was moved by %s, so that none arrives before it left, "
+		    "and "
+		    "may be wrong by more.",
+		    host, other, host, c->moved ? moved : "nothing");
+	else if (c->known == CLOCKS_BOTH && c->margin < 0)
+		say(f, FINDING_NOTE, i, f->first,
+		    "The clocks of %s and %s cannot be aligned better than to %s: one of "
+		    "them was set meanwhile.",
+		    host, other, margin);
+	else if (c->known == CLOCKS_BOTH)
+		say(f, FINDING_NOTE, i, f->first,
+		    "The clock of %s was moved by %s%s%s to that of %s, by packets both "
+		    "ways; it may be wrong by %s.",
+		    host, c->moved < 0 ? "-" : "", moved,
+		    c->rate != 0 ? drift_text(c->rate, (char[48]){0}) : "", other,
+		    margin);
 }
 
 static void say_process(struct findings *f, int i)
@@ -567,6 +614,8 @@ static void say_process(struct findings *f, int i)
 
 	who(f, i, name);
 	say_end(f, i, info);
+	if (i)
+		say_clock(f, i);
 	if (info->overwritten)
 		say(f, FINDING_NOTE, i, f->first,
 		    "The first %" PRIu64

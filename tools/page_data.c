@@ -219,11 +219,13 @@ static void put_traces(struct trace_reader **t, int n, const struct timeline *tl
 {
 	fputs(",\n\"traces\":[", out);
 	for (int i = 0; i < n; i++) {
-		uint64_t shift = timeline_time(tl, i, 0);
+		const struct timeline_clock *c = timeline_clock(tl, i);
 
-		/* a time of the trace less this is one of the page */
-		fprintf(out, "%s\n{\"zero\":%" PRId64 ",\"moved\":%" PRId64 ",",
-			i ? "," : "", (int64_t)(base - shift), timeline_moved(tl, i));
+		/* a time of the trace less this is one of the page, nearly if it drifts */
+		fprintf(out,
+			"%s\n{\"zero\":%" PRId64 ",\"moved\":%" PRId64 ",\"drift\":%.9f,",
+			i ? "," : "", (int64_t)timeline_own_time(tl, i, base), c->moved,
+			c->rate);
 		trace_json_about(t[i], out);
 		put_stacks(t[i], out);
 		fprintf(out, ",\"unreadable\":%" PRIu64 "}", trace_unreadable(t[i]));

@@ -15,21 +15,24 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "tools/clocks.h"
+
 #define AHEAD	     4096	    /* records read ahead of each trace */
-#define MAX_SENT     65536	    /* packets remembered for each pair of hosts */
+#define MAX_SENT     65536	    /* packets remembered of a host, nearly */
 #define SAME_HOST_NS 10000000000ull /* how far steps of the wall clock may be seen */
-#define NO_BOUND     (INT64_MAX / 4)
 
 /*
  * struct source - one trace
  * @host:	the first trace of the same host
- * @shift:	added to its times gives the common time; @moved: the part that packets told
+ * @shift:	added to its times gives the common time, but for the rate of @clock, which counts from
+ *		@origin on
  * @heap:	the next records, by time; @used of them
  */
 struct source {
 	struct trace_reader *t;
 	int host;
-	int64_t shift, moved;
+	int64_t shift, origin;
+	struct timeline_clock clock;
 	struct moment *heap;
 	size_t used;
 };
@@ -50,6 +53,13 @@ struct sent {
 	UT_hash_handle hh;
 };
 
+static int64_t common_time(const struct source *s, uint64_t time)
+{
+	int64_t t = (int64_t)time + s->shift;
+
+	return t - (int64_t)(s->clock.rate * (double)(t - s->origin));
+}
+
 static bool same_host(const struct trace_info *a, const struct trace_info *b)
 {
 	uint64_t x = a->real - a->mono, y = b->real - b->mono;
@@ -69,8 +79,14 @@ static void find_host(struct timeline *tl, int i)
 	first = trace_info(tl->s[host].t);
 	/* a simulator has one clock, and that is no host's */
 	tl->s[i].shift = info->real ? (int64_t)(first->real - first->mono) : 0;
-	tl->s[i].shift += tl->s[host].moved;
-	tl->s[i].moved = tl->s[host].moved;
+	if (host == i) {
+		tl->s[i].clock.host = i;
+		tl->s[i].clock.known = i ? CLOCKS_WALL : CLOCKS_SAME;
+		return;
+	}
+	tl->s[i].shift += tl->s[host].clock.moved;
+	tl->s[i].clock = tl->s[host].clock;
+	tl->s[i].origin = tl->s[host].origin;
 }
 
 static void forget_sent(struct sent **all)
@@ -83,26 +99,43 @@ static void forget_sent(struct sent **all)
 	}
 }
 
+/* Records of packets that left @host; of so many that all cannot be kept, each nth by PSN is taken */
+static uint32_t stride_of(const struct timeline *tl, int host)
+{
+	struct trace_record r;
+	uint64_t n = 0;
+
+	for (int i = 0; i < tl->n; i++) {
+		if (tl->s[i].host != host)
+			continue;
+		trace_rewind(tl->s[i].t);
+		while (trace_next(tl->s[i].t, &r))
+			n += r.kind == TRACE_KIND_packet_out;
+	}
+	return (uint32_t)(n / MAX_SENT + 1);
+}
+
 /* Remember first transmissions of the traces of @host. */
 static void remember_sent(const struct timeline *tl, int host, struct sent **all)
 {
+	uint32_t stride = stride_of(tl, host);
 	struct trace_record r;
 
 	for (int i = 0; i < tl->n; i++) {
 		if (tl->s[i].host != host)
 			continue;
 		trace_rewind(tl->s[i].t);
-		while (HASH_COUNT(*all) < MAX_SENT && trace_next(tl->s[i].t, &r)) {
+		while (HASH_COUNT(*all) < 2 * MAX_SENT && trace_next(tl->s[i].t, &r)) {
 			const struct trace_rec_packet_out *f = &r.u.packet_out;
 			struct sent *p, *there;
 
-			if (r.kind != TRACE_KIND_packet_out)
+			if (r.kind != TRACE_KIND_packet_out || f->psn % stride)
 				continue;
 			p = calloc(1, sizeof(*p));
 			if (!p)
 				return;
 			p->key = (struct packet_key){f->qpn, f->peer, f->psn, f->opcode};
-			p->time = (int64_t)r.time + tl->s[i].shift;
+			p->time = common_time(&tl->s[i], r.time);
 			HASH_FIND(hh, *all, &p->key, sizeof(p->key), there);
 			if (there)
 				free(p);
@@ -113,83 +146,100 @@ static void remember_sent(const struct timeline *tl, int host, struct sent **all
 }
 
 /*
- * The shortest time that a packet took from host @a to host @b by their clocks as they are
- * shifted now: the true time and how far the clock of @b is ahead.
+ * What packets from host @a to host @b tell by their clocks as they are moved now: each took at
+ * least no time, so its way bounds how far the clock of the one whose bounds they are is ahead.
  */
-static int64_t shortest_way(const struct timeline *tl, int a, int b)
+static bool bounds_of(const struct timeline *tl, int a, int b, bool there,
+		      struct clock_bounds *to)
 {
 	struct sent *all = NULL, *p;
-	int64_t least = NO_BOUND;
 	struct trace_record r;
+	bool ok = true;
 
 	remember_sent(tl, a, &all);
-	for (int i = 0; all && i < tl->n; i++) {
+	for (int i = 0; all && ok && i < tl->n; i++) {
 		if (tl->s[i].host != b)
 			continue;
 		trace_rewind(tl->s[i].t);
-		while (trace_next(tl->s[i].t, &r)) {
+		while (ok && trace_next(tl->s[i].t, &r)) {
 			const struct trace_rec_packet_in *f = &r.u.packet_in;
 			struct packet_key key = {f->peer, f->qpn, f->psn, f->opcode};
-			int64_t took;
+			int64_t came = common_time(&tl->s[i], r.time);
 
 			if (r.kind != TRACE_KIND_packet_in)
 				continue;
 			HASH_FIND(hh, all, &key, sizeof(key), p);
-			took = p ? (int64_t)r.time + tl->s[i].shift - p->time : least;
-			if (took < least)
-				least = took;
+			if (p)
+				ok = there ? clocks_above(to, came, came - p->time)
+					   : clocks_below(to, p->time, p->time - came);
 		}
 	}
 	forget_sent(&all);
-	return least;
+	return ok;
 }
 
-/* How far the clock of host @b is ahead of that of @a; false: no packet tells */
-static bool clock_ahead(const struct timeline *tl, int a, int b, int64_t *ahead)
+/* How far the clock of host @b is ahead of that of @a */
+static bool compare(const struct timeline *tl, int a, int b, struct clock_fit *fit)
 {
-	int64_t there = shortest_way(tl, a, b), back = shortest_way(tl, b, a);
+	struct clock_bounds bounds = {0};
+	bool ok =
+	    bounds_of(tl, a, b, true, &bounds) && bounds_of(tl, b, a, false, &bounds);
 
-	if (there == NO_BOUND && back == NO_BOUND)
+	if (ok)
+		clocks_fit(&bounds, fit);
+	clocks_free(&bounds);
+	return ok;
+}
+
+static void move_host(struct timeline *tl, int host, int against,
+		      const struct clock_fit *fit)
+{
+	for (int i = 0; i < tl->n; i++) {
+		struct source *s = &tl->s[i];
+
+		if (s->host != host)
+			continue;
+		s->shift -= fit->ahead;
+		s->clock.moved = -fit->ahead;
+		s->clock.known = fit->known;
+		s->clock.rate = fit->rate;
+		s->clock.margin = fit->margin;
+		s->clock.against = against;
+		s->origin = fit->origin - fit->ahead;
+	}
+}
+
+/* Move the clock of host @b, if it shares packets with host @a; better than none is one way. */
+static bool settle(struct timeline *tl, int a, int b, bool *settled, bool *ok)
+{
+	struct clock_fit fit;
+
+	*ok = compare(tl, a, b, &fit);
+	if (!*ok || fit.known == CLOCKS_WALL)
 		return false;
-	if (there == NO_BOUND)
-		*ahead = back < 0 ? -back : 0;
-	else if (back == NO_BOUND)
-		*ahead = there < 0 ? there : 0;
-	else
-		*ahead = (there - back) / 2;
+	move_host(tl, b, a, &fit);
+	settled[b] = true;
 	return true;
-}
-
-static void move_host(struct timeline *tl, int host, int64_t by)
-{
-	for (int i = 0; i < tl->n; i++)
-		if (tl->s[i].host == host) {
-			tl->s[i].shift += by;
-			tl->s[i].moved += by;
-		}
 }
 
 /* From the first host on, each that shares packets with one whose clock is settled. */
 static bool align(struct timeline *tl)
 {
 	bool *settled = calloc((size_t)tl->n, sizeof(*settled)), more = true;
-	int64_t ahead;
+	bool ok = settled != NULL;
 
-	if (!settled)
-		return false;
-	settled[0] = true;
-	while (more) {
+	if (ok)
+		settled[0] = true;
+	while (ok && more) {
 		more = false;
 		for (int b = 0; b < tl->n; b++)
-			for (int a = 0; tl->s[b].host == b && !settled[b] && a < tl->n;
-			     a++)
-				if (settled[a] && clock_ahead(tl, a, b, &ahead)) {
-					move_host(tl, b, -ahead);
-					settled[b] = more = true;
-				}
+			for (int a = 0;
+			     ok && tl->s[b].host == b && !settled[b] && a < tl->n; a++)
+				if (settled[a])
+					more |= settle(tl, a, b, settled, &ok);
 	}
 	free(settled);
-	return true;
+	return ok;
 }
 
 /* --- the order -------------------------------------------------------------------- */
@@ -266,12 +316,20 @@ bool timeline_next(struct timeline *tl, struct moment *m)
 
 uint64_t timeline_time(const struct timeline *tl, int i, uint64_t time)
 {
-	return time + (uint64_t)tl->s[i].shift;
+	return (uint64_t)common_time(&tl->s[i], time);
 }
 
-int64_t timeline_moved(const struct timeline *tl, int i)
+uint64_t timeline_own_time(const struct timeline *tl, int i, uint64_t common)
 {
-	return tl->s[i].moved;
+	const struct source *s = &tl->s[i];
+	double since = (double)((int64_t)common - s->origin);
+
+	return common - (uint64_t)s->shift + (uint64_t)(int64_t)(s->clock.rate * since);
+}
+
+const struct timeline_clock *timeline_clock(const struct timeline *tl, int i)
+{
+	return &tl->s[i].clock;
 }
 
 void timeline_close(struct timeline *tl)

@@ -2,8 +2,7 @@
  * timeline.h - the records of several traces in one order of time.
  *
  * Processes of one host share its monotonic clock. Of several hosts the clocks are aligned by
- * packets that one sent and the other received: such a packet cannot arrive before it left, in
- * either direction, which bounds how far the clocks are apart from both sides.
+ * packets that one sent and the other received (clocks.h).
  *
  *	struct timeline *tl = timeline_open(traces, n);
  *	struct moment m;
@@ -15,6 +14,7 @@
 #ifndef URXE_TOOLS_TIMELINE_H
 #define URXE_TOOLS_TIMELINE_H
 
+#include "tools/clocks.h"
 #include "trace/reader.h"
 
 struct timeline;
@@ -33,9 +33,26 @@ void timeline_close(struct timeline *tl);
 int timeline_add(struct timeline *tl, struct trace_reader *t);
 /* timeline_next - false: there is none, for now: after trace_reload() there may be */
 bool timeline_next(struct timeline *tl, struct moment *m);
-/* A time of trace @i on the common clock */
+/* A time of trace @i on the common clock, and back */
 uint64_t timeline_time(const struct timeline *tl, int i, uint64_t time);
-/* By how much the clock of trace @i was moved since packets said so, ns */
-int64_t timeline_moved(const struct timeline *tl, int i);
+uint64_t timeline_own_time(const struct timeline *tl, int i, uint64_t common);
+
+/*
+ * struct timeline_clock - that of a trace's host, and how it was fitted to the common one
+ * @host:	the first trace of that host
+ * @known:	by what
+ * @moved:	ns, since packets said so
+ * @rate:	by which it runs too fast
+ * @margin:	see struct clock_fit
+ * @against:	the trace of the host with which it was compared
+ */
+struct timeline_clock {
+	int host;
+	enum clocks_known known;
+	int64_t moved, margin;
+	double rate;
+	int against;
+};
+const struct timeline_clock *timeline_clock(const struct timeline *tl, int i);
 
 #endif

@@ -89,6 +89,20 @@ class TheWhole(Pages):
         self.assertEqual(early, 0)
         moved = self.run_js('app.records.about.traces[1].moved')
         self.assertLess(abs(moved + SKEW), 1000)
+        self.assertRegex(self.run_js("byId('findings').textContent"),
+                         r'The clock of b was moved by -3 ms to that of a, by packets both ways; it may be wrong by [\d.]+ [nu]s\.')
+
+    def test_clocks_that_nothing_tells_of_are_said_to_be_so(self):
+        with open(self.traces[0], 'rb') as f:
+            data = bytearray(f.read())
+        data[data.index(b'synthetic-a') + 64] = ord('c')  # the host, behind the program
+        other = os.path.join(self.dir, 'other.trace')
+        with open(other, 'wb') as f:
+            f.write(data)
+        text = subprocess.run([URXE, 'report', self.traces[0], other], check=True, stdout=subprocess.PIPE).stdout.decode()
+        self.assertIn('No packet that c and a exchanged is in the traces of both: their wall clocks are believed, and may be wrong.', text)
+        text = subprocess.run([URXE, 'report', *self.traces], check=True, stdout=subprocess.PIPE).stdout.decode()
+        self.assertNotIn('wall clocks', text)
 
     def test_each_part_is_there_with_its_heading(self):
         self.assertEqual(self.run_js("[...document.querySelectorAll('section > h1, section > h2')].map(h => h.textContent).slice(1)"),

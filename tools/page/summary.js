@@ -86,6 +86,12 @@ class Summary {
 			['completions', true], ['in error', true], ['page faults', true], ['records overwritten', true], ['clock moved', true]],
 			about.traces.map((t, k) => [processName(t), t.host, ends[t.end] || t.end, ...[counts[k].sent, counts[k].again,
 				counts[k].received, counts[k].done, counts[k].bad, counts[k].faults, t.overwritten].map(countText),
-				t.moved ? timeText(t.moved) : '']));
+				clockText(t)]));
 	}
+}
+
+/* How the clock of a trace was moved, and how much it runs too fast, in millionths */
+function clockText(t) {
+	const drift = t.drift ? (t.drift * 1e6).toFixed(1).replace('-', '−') + ' ppm' : '';
+	return [t.moved ? timeText(t.moved) : '', drift].filter(x => x).join(', ');
 }
