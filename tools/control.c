@@ -23,8 +23,8 @@
 #include "tools/segments.h"
 #include "tools/tools.h"
 
-#define WAIT_MS	     2000 /* for a program that drives its devices now and then */
-#define SIZE_DEFAULT (16ull << 20)
+#define WAIT_MS	 2000	       /* for a program that drives its devices now and then */
+#define LEASE_NS 2000000000ull /* as long as who watches may not come to renew it */
 
 /*
  * struct request - what is asked of which process
@@ -41,6 +41,14 @@ struct request {
 };
 
 /* --- the header ------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 static bool put(int fd, const void *data, size_t len, size_t offset)
 {
@@ -75,6 +83,27 @@ static int ask(const struct segment *s, const struct request *r)
 	    !put(s->fd, &asked, sizeof(asked), offsetof(struct trace_header, asked)))
 		return -errno;
 	return wait_for(s, asked) ? trace_info(s->t)->refused : -ETIME;
+}
+
+int control_watch(int fd, const struct trace_info *i, uint64_t bytes)
+{
+	const uint64_t until = now_ns() + LEASE_NS;
+	const uint64_t slots = bytes / sizeof(struct trace_slot) + 1;
+	const uint32_t asked = (i->asked | 1) + 1;
+	bool on = i->full && !i->full_until;
+
+	if (on && !i->lease)
+		return 0;
+	if (!put(fd, &until, sizeof(until), offsetof(struct trace_header, lease)))
+		return -errno;
+	if (on)
+		return 0;
+	if (i->asked != i->done)
+		return 0;
+	if (!put(fd, &slots, sizeof(slots), offsetof(struct trace_header, ask_slots)) ||
+	    !put(fd, &asked, sizeof(asked), offsetof(struct trace_header, asked)))
+		return -errno;
+	return 1;
 }
 
 /* --- the copy --------------------------------------------------------------------- */
@@ -210,8 +239,7 @@ static int parse_pid(const char *s, struct request *r)
 	return *end || r->pid <= 0 ? usage_error("'%s' is not a process id", s) : 0;
 }
 
-/* Bytes, with k, m or g */
-static int parse_size(const char *s, uint64_t *size)
+int control_size(const char *s, uint64_t *size)
 {
 	char *end;
 	uint64_t n = strtoull(s, &end, 10);
@@ -250,14 +278,14 @@ int control_start(int argc, char **argv)
 	    {.name = "size", .has_arg = required_argument, .val = 's'},
 	    {0},
 	};
-	uint64_t size = SIZE_DEFAULT;
+	uint64_t size = CONTROL_SIZE;
 	struct request r = {.start = true};
 	int c, ret = 0;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", lo, NULL)) != -1 && !ret)
-		ret =
-		    c == 's' ? parse_size(optarg, &size) : option_error(c, argv, "trace");
+		ret = c == 's' ? control_size(optarg, &size)
+			       : option_error(c, argv, "trace");
 	if (!ret && argc - optind != 2)
 		ret = usage_error("urxe trace start [--size SIZE] PID FILE");
 	if (!ret)

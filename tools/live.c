@@ -5,7 +5,8 @@
  * ask for, each from where it is: a page that is opened later gets all of them. What goes
  * beyond LIVE_BYTES is forgotten, the oldest first.
  *
- * Nothing is asked of the programs, and only those of the user himself are looked at, root too.
+ * Only programs of the user himself are looked at, root too. They are asked to record all kinds while
+ * they are watched, or nothing.
  */
 #include "tools/live.h"
 
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/control.h"
 #include "tools/findings.h"
 #include "tools/inputs.h"
 #include "tools/page_data.h"
@@ -34,6 +36,8 @@ struct block {
  * struct live
  * @pid:	the processes that are wanted, @n_pid of them; 0: all
  * @t, @fd, @id: those that were seen, @n of them: their readers, files, and what these are
+ * @own:	the file is the segment, and no trace elsewhere; @refused: -errno, it records no more
+ * @watch:	bytes of the rings that they are to have while they are watched, 0: they are not asked
  * @block:	blocks number @first to @first + @n_blocks - 1, of @bytes in all
  * @failed:	-errno of what could not be kept
  */
@@ -42,6 +46,9 @@ struct live {
 	int n_pid, n;
 	struct trace_reader *t[INPUTS_MAX];
 	int fd[INPUTS_MAX];
+	bool own[INPUTS_MAX], told[INPUTS_MAX];
+	int refused[INPUTS_MAX];
+	uint64_t watch;
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -95,6 +102,7 @@ static void take(void *arg, const struct segment *s)
 	l->fd[l->n] = fd;
 	l->id[l->n].dev = st.st_dev;
 	l->id[l->n].ino = st.st_ino;
+	l->own[l->n] = s->trace_fd == s->fd;
 	findings_traces(l->f, ++l->n);
 }
 
@@ -140,6 +148,41 @@ static void keep_block(void *arg, const char *base64, size_t n)
 		forget_first(l);
 }
 
+/* What became of being asked, said once of each program */
+static void tell(struct live *l, int i)
+{
+	const struct trace_info *info = trace_info(l->t[i]);
+
+	if (l->told[i] || info->asked != info->done)
+		return;
+	l->told[i] = true;
+	l->refused[i] = info->refused == -EALREADY ? 0 : info->refused;
+	if (l->refused[i])
+		printf("%s (pid %d) records what is rare only: %s\n", info->program,
+		       info->pid, strerror(-l->refused[i]));
+	else
+		printf("%s (pid %d) records everything while it is watched\n",
+		       info->program, info->pid);
+	fflush(stdout);
+}
+
+/* Let programs record everything for as long as this is called */
+static void watch(struct live *l)
+{
+	for (int i = 0; i < l->n; i++) {
+		const struct trace_info *info = trace_info(l->t[i]);
+
+		if (!l->own[i] || l->refused[i] || info->end != TRACE_RUNNING ||
+		    !segment_process_lives(info))
+			continue;
+		if (info->lease)
+			tell(l, i);
+		l->refused[i] = control_watch(l->fd[i], info, l->watch);
+		if (l->refused[i] > 0)
+			l->refused[i] = 0;
+	}
+}
+
 int live_look(struct live *l)
 {
 	int ret;
@@ -149,6 +192,8 @@ int live_look(struct live *l)
 		if (trace_reload(l->t[i]) == -ENOMEM)
 			l->failed = -ENOMEM;
 	segments_all(take, l);
+	if (l->watch)
+		watch(l);
 	ret = page_records_put(l->records, l->tl, l->f, keep_block, l);
 	return ret ? ret : l->failed;
 }
@@ -191,13 +236,14 @@ void live_free(struct live *l)
 	free(l);
 }
 
-struct live *live_new(const long *pid, int n)
+struct live *live_new(const long *pid, int n, uint64_t watch)
 {
 	struct live *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
 	l->pid = pid;
+	l->watch = watch;
 	l->n_pid = n;
 	l->tl = timeline_open(NULL, 0);
 	l->f = l->tl ? findings_new(l->t, 0, l->tl) : NULL;

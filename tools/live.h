@@ -5,14 +5,15 @@
 #define URXE_TOOLS_LIVE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /*
- * struct live - private to live.c; live_new(): the processes with ids @pid, or all if @n is 0;
- * NULL: no memory
+ * struct live - private to live.c; live_new(): the processes with ids @pid, or all if @n is 0. They
+ * record everything into @watch bytes while they are looked at, if that is not 0. NULL: no memory
  */
 struct live;
-struct live *live_new(const long *pid, int n);
+struct live *live_new(const long *pid, int n, uint64_t watch);
 void live_free(struct live *l);
 /*
  * live_look - look for programs that are new and for what the others have recorded since. What

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "tools/control.h"
 #include "tools/inputs.h"
 #include "tools/live.h"
 #include "tools/page_data.h"
@@ -30,6 +31,7 @@
 /*
  * struct view
  * @token:	hexadecimal
+ * @watch:	bytes that programs record into while they are watched, 0: they do not for us
  * @failed:	exit code of what went wrong while it served
  */
 struct view {
@@ -37,6 +39,7 @@ struct view {
 	struct evhttp *http;
 	struct live *live;
 	long pid[INPUTS_MAX];
+	uint64_t watch;
 	int n_pid;
 	uint16_t port;
 	char token[2 * TOKEN_BYTES + 1];
@@ -45,19 +48,28 @@ struct view {
 
 static void print_help(FILE *out)
 {
-	fputs("usage: urxe view [--port PORT] [PID...]\n"
-	      "\n"
-	      "Serves the page of urxe report while your programs, or those with the ids "
-	      "PID, run.\n"
-	      "It prints an address for a browser of this machine; who does not know it "
-	      "gets\n"
-	      "nothing. Ctrl-C ends it; the programs are not asked and not disturbed. "
-	      "Without\n"
-	      "urxe run --trace or urxe trace start they record only what is rare.\n"
-	      "\n"
-	      "  --port PORT  listen there; 0 or not given: any that is free\n"
-	      "  --help\n",
-	      out);
+	fputs(
+	    "usage: urxe view [--port PORT] [PID...]\n"
+	    "\n"
+	    "Serves the page of urxe report while your programs, or those with the ids "
+	    "PID, run.\n"
+	    "It prints an address for a browser of this machine; who does not know it "
+	    "gets\n"
+	    "nothing. While they are watched the programs record everything, as after "
+	    "urxe\n"
+	    "trace start; they end that by themselves two seconds after this has ended, "
+	    "by\n"
+	    "Ctrl-C or in any other way.\n"
+	    "\n"
+	    "  --port PORT  listen there; 0 or not given: any that is free\n"
+	    "  --size SIZE  room for what a program records between two looks: bytes, "
+	    "with\n"
+	    "               k, m or g (16m)\n"
+	    "  --as-is      let the programs record what they do by themselves: without "
+	    "urxe\n"
+	    "               run --trace or urxe trace start only what is rare\n"
+	    "  --help\n",
+	    out);
 }
 
 /* --- requests --------------------------------------------------------------------- */
@@ -221,9 +233,12 @@ static int parse(int argc, char **argv, struct view *v)
 {
 	static const struct option lo[] = {
 	    {.name = "port", .has_arg = required_argument, .val = 'p'},
+	    {.name = "size", .has_arg = required_argument, .val = 's'},
+	    {.name = "as-is", .val = 'a'},
 	    {.name = "help", .val = 'h'},
 	    {0},
 	};
+	bool as_is = false;
 	char *end;
 	int c;
 
@@ -233,11 +248,16 @@ static int parse(int argc, char **argv, struct view *v)
 			print_help(stdout);
 			return -1;
 		}
-		if (c != 'p')
+		if (c == 'a')
+			as_is = true;
+		else if (c != 'p' && c != 's')
 			return option_error(c, argv, "view");
-		if (parse_port(optarg, &v->port))
+		else if (c == 'p' ? parse_port(optarg, &v->port)
+				  : control_size(optarg, &v->watch))
 			return EXIT_USAGE;
 	}
+	if (as_is)
+		v->watch = 0;
 	for (; optind < argc; optind++) {
 		if (v->n_pid == INPUTS_MAX)
 			return usage_error("more than %d process ids", INPUTS_MAX);
@@ -300,7 +320,7 @@ static int view(struct view *v)
 {
 	int ret = make_token(v);
 
-	v->live = live_new(v->pid, v->n_pid);
+	v->live = live_new(v->pid, v->n_pid, v->watch);
 	v->base = event_base_new();
 	if (!v->live || !v->base || (!ret && v->n_pid && live_look(v->live))) {
 		usage_error("out of memory");
@@ -323,6 +343,7 @@ static int view_command(int argc, char **argv)
 		usage_error("out of memory");
 		return EXIT_SETUP;
 	}
+	v->watch = CONTROL_SIZE;
 	signal(SIGPIPE, SIG_IGN); /* a browser that goes away */
 	ret = parse(argc, argv, v);
 	if (!ret)

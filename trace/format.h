@@ -306,6 +306,8 @@ enum trace_end {
  *		the same when that was done, or @refused (-errno)
  * @keep:	path of a copy that is to be made when the process has ended, or empty
  * @abandoned:	objects that went with a device that the program closed
+ * @lease:	until when (CLOCK_MONOTONIC, ns) a trace that was begun from outside goes on, unless who
+ *		watches it puts that off; 0: until it is ended
  * @rank:	what mpirun, srun or the like call the process, or empty
  */
 struct trace_header {
@@ -341,6 +343,7 @@ struct trace_header {
 	char keep[1024];
 	uint64_t abandoned;
 	char rank[12];
+	_Atomic uint64_t lease;
 };
 _Static_assert(TRACE_N_OBJECTS <= 16, "a place for each");
 _Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_BYTES, "header");

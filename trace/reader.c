@@ -144,6 +144,7 @@ static void take_info(struct trace_reader *t, const struct trace_header *h)
 	    .asked = h->asked,
 	    .done = h->done,
 	    .refused = h->refused,
+	    .lease = h->lease,
 	    .completions = h->completions,
 	    .most = h->most,
 	    .abandoned = h->abandoned,

@@ -59,6 +59,7 @@ struct trace_info {
 	uint64_t full_from, full_until;
 	uint32_t asked, done;
 	int32_t refused;
+	uint64_t lease;
 	uint64_t mono, real;
 	uint64_t exe_dev, exe_ino;
 	uint64_t kinds;

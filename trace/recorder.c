@@ -446,15 +446,12 @@ static void record_kinds(struct recorder *r, uint64_t kinds)
 	r->kinds = kinds | r->in->sink_kinds;
 }
 
-int recorder_start(struct recorder *r, uint64_t slots, uint64_t now)
+/* A ring of at least @slots records */
+static int enlarge(struct recorder *r, uint64_t slots)
 {
 	uint64_t n = r->ring->mask + 1;
 	int ret = 0;
 
-	if (r->in->abandoned || r->hdr->elsewhere[0])
-		return -ENOTSUP;
-	if (!(trace_busy_kinds & ~r->in->ring_kinds))
-		return -EALREADY;
 	/* whoever asked for it may have asked for anything */
 	while (n < slots && n < TRACE_MAX_SLOTS)
 		n *= 2;
@@ -462,8 +459,25 @@ int recorder_start(struct recorder *r, uint64_t slots, uint64_t now)
 	if (n > r->ring->mask + 1)
 		ret = make_ring(r, n);
 	lock_release(&r->in->lock);
+	return ret;
+}
+
+int recorder_start(struct recorder *r, uint64_t slots, uint64_t now)
+{
+	bool on = !(trace_busy_kinds & ~r->in->ring_kinds);
+	int ret;
+
+	if (r->in->abandoned || r->hdr->elsewhere[0])
+		return -ENOTSUP;
+	if (on && !r->hdr->lease)
+		return -EALREADY;
+	ret = enlarge(r, slots);
 	if (ret)
 		return ret;
+	if (on) {
+		r->hdr->lease = 0;
+		return 0;
+	}
 	r->hdr->full_from = now;
 	r->hdr->full_until = 0;
 	r->hdr->full = 1;
@@ -477,7 +491,16 @@ int recorder_stop(struct recorder *r, uint64_t now)
 		return -EALREADY;
 	record_kinds(r, ~(trace_busy_kinds & ~r->in->cfg.also));
 	r->hdr->full_until = now;
+	r->hdr->lease = 0;
 	return 0;
+}
+
+void recorder_expire(struct recorder *r, uint64_t now)
+{
+	uint64_t lease = r->hdr->lease;
+
+	if (lease && now > lease)
+		recorder_stop(r, now);
 }
 
 void recorder_obey(struct recorder *r, uint64_t now)

@@ -77,7 +77,8 @@ struct recorder {
 int recorder_open(const struct recorder_cfg *cfg, struct recorder **out);
 /*
  * recorder_start - from @now on all kinds are recorded, into a ring of at least @slots records
- * (rounded up to a power of two); those that are there stay. -EALREADY: they are already
+ * (rounded up to a power of two); those that are there stay. -EALREADY: they are already, and not only
+ * as long as somebody watches
  */
 int recorder_start(struct recorder *r, uint64_t slots, uint64_t now);
 /* From @now on the busiest kinds are not recorded any more. -EALREADY: they are not */
@@ -92,6 +93,8 @@ static inline bool recorder_is_asked(const struct recorder *r)
 			atomic_load_explicit(&r->hdr->done, memory_order_relaxed);
 }
 void recorder_obey(struct recorder *r, uint64_t now);
+/* Who watched the trace does not any more (trace_header.lease): then it ends. Not beside the others */
+void recorder_expire(struct recorder *r, uint64_t now);
 /* Write what there is to @path, a file that is not there or is a trace. 0 or -errno */
 int recorder_save(struct recorder *r, const char *path);
 /* The end of the process is orderly: @end. The segment stays. */

@@ -148,6 +148,51 @@ class When(Views):
             done = subprocess.run([URXE, 'view', *wrong], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=SECONDS)
             self.assertEqual((done.returncode, done.stderr.count(b'\n')), (2, 1), wrong)
 
+    @unittest.skipUnless(shutil.which('ibv_rc_pingpong'), 'ibv_rc_pingpong is not installed')
+    def test_programs_record_everything_while_they_are_watched_also_if_view_is_killed(self):
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            port = s.getsockname()[1]
+        pair = f'ibv_rc_pingpong -d rxe0 -g 0 -s 1048576 -n 100000000 -p {port}'
+        p = start(URXE, 'run', '--device', 'rxe0=lo', '--', 'bash', '-c', f'{pair} & sleep 0.5; for i in 1 2 3 4 5 6 7 8 9; do {pair} 127.0.0.1; sleep 1; done',
+                  start_new_session=True)
+        self.addCleanup(self.kill, p)
+        v, url = self.view()
+        said = v.stdout.readline().decode()
+        self.assertRegex(said, r'^ibv_rc_pingpong \(pid \d+\) records everything while it is watched$')
+        pid = int(re.search(r'pid (\d+)', said).group(1))
+
+        def about(url):
+            traces = json.loads(self.get(url, url[url.index('/', 8):] + 'data?from=0')[1])['about']['traces']
+            return [t for t in traces if t['pid'] == pid][0]
+
+        def wait_for(url, what):
+            for _ in range(200):
+                if what(about(url)):
+                    return
+                time.sleep(0.1)
+            self.fail(f'{about(url)}')
+
+        wait_for(url, lambda t: t['full'] and t['full_from'] and not t['full_until'])
+        v.kill()
+        # who only looks on changes nothing: it ends by itself
+        other, url = self.view('--as-is', str(pid))
+        wait_for(url, lambda t: t['full_until'] > t['full_from'])
+        ended = about(url)['full_until']
+        self.assertEqual(end(other)[0], 0)
+        # a trace that the user begins meanwhile goes on when nobody watches any more
+        v, url = self.view(str(pid))
+        wait_for(url, lambda t: t['full_from'] > ended and not t['full_until'])
+        mine = os.path.join(self.dir, 'mine')
+        subprocess.run([URXE, 'trace', 'start', str(pid), mine], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(end(v)[0], 0)
+        time.sleep(3.5)
+        other, url = self.view('--as-is', str(pid))
+        self.assertEqual(about(url)['full_until'], 0)
+        self.assertEqual(end(other)[0], 0)
+        subprocess.run([URXE, 'trace', 'stop', str(pid)], check=True, stdout=subprocess.DEVNULL)
+        self.assertGreater(os.path.getsize(mine), 1 << 20)
+
     def test_ctrl_c_ends_it_and_the_programs_go_on(self):
         p = self.program()
         v, _ = self.view()

@@ -723,6 +723,40 @@ START_TEST(what_is_asked_for_is_bounded)
 }
 END_TEST
 
+START_TEST(a_trace_that_is_watched_ends_when_nobody_watches_and_goes_on_when_it_is_begun)
+{
+	char *path = fresh_path();
+	struct recorder *r = open_usual(path);
+
+	/* nobody watches: nothing ends */
+	ck_assert_int_eq(recorder_start(r, 64, 10), 0);
+	recorder_expire(r, UINT64_MAX);
+	ck_assert_uint_eq(r->hdr->full_until, 0);
+	ck_assert_int_eq(recorder_stop(r, 20), 0);
+	/* somebody does, and puts it off */
+	r->hdr->lease = 100;
+	ck_assert_int_eq(recorder_start(r, 64, 30), 0);
+	recorder_expire(r, 100);
+	ck_assert_uint_eq(r->hdr->full_until, 0);
+	r->hdr->lease = 200;
+	recorder_expire(r, 150);
+	ck_assert_uint_eq(r->hdr->full_until, 0);
+	recorder_expire(r, 201);
+	ck_assert_uint_eq(r->hdr->full_until, 201);
+	ck_assert_uint_eq(r->hdr->lease, 0);
+	/* what is watched is begun for good, into a larger ring */
+	r->hdr->lease = 300;
+	ck_assert_int_eq(recorder_start(r, 64, 250), 0);
+	ck_assert_int_eq(recorder_start(r, 4096, 260), 0);
+	ck_assert_uint_eq(r->hdr->slots, 4096);
+	recorder_expire(r, 1000);
+	ck_assert_uint_eq(r->hdr->full_until, 0);
+	ck_assert_int_eq(recorder_start(r, 64, 270), -EALREADY);
+	recorder_close(r);
+	forget_path(path);
+}
+END_TEST
+
 START_TEST(a_copy_that_cannot_be_whole_leaves_nothing)
 {
 	char *path = fresh_path(), *slash;
@@ -801,6 +835,9 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_program_does_what_is_asked_in_its_header);
 	tcase_add_test(tc, what_is_asked_for_is_bounded);
 	tcase_add_test(tc, a_copy_that_cannot_be_whole_leaves_nothing);
+	tcase_add_test(
+	    tc,
+	    a_trace_that_is_watched_ends_when_nobody_watches_and_goes_on_when_it_is_begun);
 	tcase_add_test(tc, a_copy_is_a_trace_and_takes_the_place_of_traces_only);
 	suite_add_tcase(s, tc);
 	return s;

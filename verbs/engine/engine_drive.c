@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/recorder.h"
 #include "verbs/engine/engine_internal.h"
 
 #define BUDGET	     256 /* packets per turn */
@@ -379,6 +380,8 @@ static void look_at_queues(struct engine *e, struct helper *h, uint64_t now)
 	if (now - h->looked < LOOK_NS || !e->looks_due)
 		return;
 	h->looked = now;
+	if (e->rec)
+		recorder_expire(e->rec, now);
 	for (unsigned int i = 0; i < e->n_dev; i++)
 		more |= emu_hca_look(e->dev[i].hca);
 	if (!more)
