@@ -75,7 +75,12 @@ static int ask(const struct segment *s, const struct request *r)
 {
 	uint32_t before = trace_info(s->t)->asked;
 	uint32_t asked = r->start ? (before | 1) + 1 : (before + 1) | 1;
+	const uint64_t none = 0;
 
+	/* that of who watched it before; of who watches it now, the process ends it */
+	if (r->start && trace_info(s->t)->lease < now_ns() &&
+	    !put(s->fd, &none, sizeof(none), offsetof(struct trace_header, lease)))
+		return -errno;
 	if (!put(s->fd, &r->slots, sizeof(r->slots),
 		 offsetof(struct trace_header, ask_slots)) ||
 	    (r->start && !put(s->fd, r->file, sizeof(r->file),

@@ -153,7 +153,8 @@ static void tell(struct live *l, int i)
 {
 	const struct trace_info *info = trace_info(l->t[i]);
 
-	if (l->told[i] || info->asked != info->done)
+	/* -ETIME: it came to it late, and is asked again */
+	if (l->told[i] || info->asked != info->done || info->refused == -ETIME)
 		return;
 	l->told[i] = true;
 	l->refused[i] = info->refused == -EALREADY ? 0 : info->refused;

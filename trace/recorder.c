@@ -474,10 +474,11 @@ int recorder_start(struct recorder *r, uint64_t slots, uint64_t now)
 	ret = enlarge(r, slots);
 	if (ret)
 		return ret;
-	if (on) {
+	/* a lease that is over was of another trace */
+	if (on || now > r->hdr->lease)
 		r->hdr->lease = 0;
+	if (on)
 		return 0;
-	}
 	r->hdr->full_from = now;
 	r->hdr->full_until = 0;
 	r->hdr->full = 1;
@@ -507,8 +508,14 @@ void recorder_obey(struct recorder *r, uint64_t now)
 {
 	uint32_t asked = atomic_load_explicit(&r->hdr->asked, memory_order_acquire);
 
-	r->hdr->refused =
-	    asked & 1 ? recorder_stop(r, now) : recorder_start(r, r->hdr->ask_slots, now);
+	uint64_t lease = r->hdr->lease;
+
+	if (asked & 1)
+		r->hdr->refused = recorder_stop(r, now);
+	else if (lease && now > lease) /* who wanted to watch is gone already */
+		r->hdr->refused = -ETIME;
+	else
+		r->hdr->refused = recorder_start(r, r->hdr->ask_slots, now);
 	atomic_store_explicit(&r->hdr->done, asked, memory_order_release);
 }
 

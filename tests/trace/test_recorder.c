@@ -752,6 +752,17 @@ START_TEST(a_trace_that_is_watched_ends_when_nobody_watches_and_goes_on_when_it_
 	recorder_expire(r, 1000);
 	ck_assert_uint_eq(r->hdr->full_until, 0);
 	ck_assert_int_eq(recorder_start(r, 64, 270), -EALREADY);
+	ck_assert_int_eq(recorder_stop(r, 1100), 0);
+	/* who asked to watch is gone when it is read */
+	r->hdr->lease = 1200;
+	r->hdr->asked = 2;
+	recorder_obey(r, 1300);
+	ck_assert_int_eq(r->hdr->refused, -ETIME);
+	ck_assert_uint_eq(r->hdr->full_until, 1100);
+	/* and is no reason to end what the program begins itself */
+	ck_assert_int_eq(recorder_start(r, 64, 1400), 0);
+	recorder_expire(r, 1500);
+	ck_assert_uint_eq(r->hdr->full_until, 0);
 	recorder_close(r);
 	forget_path(path);
 }
