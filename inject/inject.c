@@ -43,6 +43,7 @@ _Atomic uint32_t inject_kinds;
  * @points:	what others read; memory of ours where there is no file
  * @learning:	all points are noted
  * @stacks:	a rule or the notes want call stacks
+ * @threads:	that have made calls in this @life, which a fork ends
  */
 static struct {
 	struct lock lock;
@@ -51,6 +52,7 @@ static struct {
 	int n;
 	struct points *points;
 	bool learning, stacks;
+	uint32_t threads, life;
 } rules = {.lock = LOCK_INITIALIZER};
 
 /* --- who we are ------------------------------------------------------------------- */
@@ -289,7 +291,23 @@ void inject_forked(void)
 	lock_init(&rules.lock);
 	rules.points = NULL;
 	rules.n = 0;
+	rules.threads = 0;
+	rules.life++;
 	atomic_store_explicit(&inject_kinds, 0, memory_order_relaxed);
+}
+
+/* The number of the thread that calls; with the lock */
+static uint32_t own_thread(void)
+{
+	static __thread struct {
+		uint32_t life, number;
+	} own;
+
+	if (own.life != rules.life + 1) {
+		own.life = rules.life + 1;
+		own.number = ++rules.threads;
+	}
+	return own.number;
 }
 
 /* --- a point ---------------------------------------------------------------------- */
@@ -314,6 +332,8 @@ static bool fits(const struct inject_rule *r, const struct inject_point *p,
 	if (r->by_key && r->key != p->key)
 		return false;
 	if (r->by_page && (r->page < p->page || r->page - p->page >= p->n))
+		return false;
+	if (r->thread && r->thread != s->thread)
 		return false;
 	return !r->stack || r->stack == s->hash;
 }
@@ -358,6 +378,7 @@ static void fill(struct point *to, const struct inject_point *p, const struct st
 	to->kind = p->kind;
 	snprintf(to->name, sizeof(to->name), "%s", p->name);
 	snprintf(to->object, sizeof(to->object), "%s", p->object);
+	to->thread = s->thread;
 	if (s->hash)
 		stack_note(s, rules.points, to);
 }
@@ -370,7 +391,7 @@ static void note(const struct inject_point *p, const struct stack *s)
 	struct point *at = pts->point;
 
 	while (at < pts->point + n &&
-	       (at->kind != p->kind || at->stack != s->hash ||
+	       (at->kind != p->kind || at->stack != s->hash || at->thread != s->thread ||
 		strcmp(at->name, p->name) != 0 || strcmp(at->object, p->object) != 0))
 		at++;
 	if (at == pts->point + POINTS_MAX) {
@@ -487,6 +508,8 @@ bool inject_ask(const struct inject_point *p, struct inject_what *what)
 		lock_release(&rules.lock);
 		return false;
 	}
+	if (p->kind == INJECT_CALL)
+		s.thread = own_thread();
 	if (rules.learning)
 		note(p, &s);
 	found = find(p, &s);

@@ -14,7 +14,7 @@
 
 #define POINTS_DIR     "inject" /* in the session's directory */
 #define POINTS_MAGIC   "URXEpnt\n"
-#define POINTS_VERSION 1
+#define POINTS_VERSION 2
 #define POINTS_MAX     2048
 #define POINTS_MODULES 32
 #define POINTS_FRAMES  8
@@ -30,12 +30,14 @@ struct point_frame {
  * @name:	of the call, packet, event or send request
  * @object:	the MR's name
  * @stack:	hash of @frame, 0: none
+ * @thread:	that calls, by its order among those that do; 0: no call
  * @count:	how often; written last when the point is made
  */
 struct point {
 	uint32_t kind, n_frames;
 	char name[INJECT_NAME], object[INJECT_NAME];
 	uint64_t stack;
+	uint32_t thread, unused;
 	_Atomic uint64_t count;
 	struct point_frame frame[POINTS_FRAMES];
 };

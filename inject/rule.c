@@ -251,6 +251,16 @@ static int set_at(struct parser *p, struct inject_rule *r, const char *v)
 		   : complain(p, "no call stack, which is a hexadecimal number");
 }
 
+static int set_thread(struct parser *p, struct inject_rule *r, const char *v)
+{
+	uint64_t n = 0;
+
+	if (!take_number(v, 10, UINT32_MAX, &n) || !n)
+		return complain(p, "no thread (1 is the first that makes a call)");
+	r->thread = (uint32_t)n;
+	return 0;
+}
+
 static int set_times(struct parser *p, struct inject_rule *r, enum inject_times times,
 		     const char *v)
 {
@@ -352,7 +362,8 @@ enum {
 	G_RANK = 16,
 	G_MR = 32,
 	G_PAGE = 64,
-	G_AT = 128
+	G_AT = 128,
+	G_THREAD = 256
 };
 
 static const struct word words[] = {
@@ -361,6 +372,7 @@ static const struct word words[] = {
     {"mr", set_mr, G_MR},
     {"page", set_page, G_PAGE},
     {"at", set_at, G_AT},
+    {"thread", set_thread, G_THREAD},
     {"n", set_n, G_TIMES},
     {"from", set_from, G_TIMES},
     {"every", set_every, G_TIMES},
@@ -499,6 +511,8 @@ static int check(struct parser *p, const struct inject_rule *r)
 		return complain(p, "mr= and page= are of accesses and faults");
 	if ((p->has & G_AT) && r->kind != INJECT_CALL)
 		return complain(p, "at= is of calls");
+	if ((p->has & G_THREAD) && r->kind != INJECT_CALL)
+		return complain(p, "thread= is of calls");
 	if (r->kind == INJECT_CALL)
 		return check_call(p, r);
 	return r->kind == INJECT_EVENT ? check_event(p, r) : 0;

@@ -97,6 +97,7 @@ enum inject_times { INJECT_ONCE, INJECT_FROM, INJECT_EVERY };
  * @object, @key, @by_key: of an MR, its name or key
  * @page:	of it, counted from its first
  * @stack:	hash of the call stack, 0: any
+ * @thread:	by its order among those of the process that have made calls, 0: any
  * @n, @times:	which of the points that fit
  * @error:	positive errno; @time: ns; @value: status, exit code or event
  */
@@ -113,6 +114,7 @@ struct inject_rule {
 	uint32_t key;
 	uint64_t page;
 	uint64_t stack;
+	uint32_t thread;
 	uint64_t n;
 	enum inject_times times;
 	int error;

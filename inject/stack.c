@@ -71,7 +71,7 @@ void stack_take(struct stack *s)
 	int n = backtrace(all, DEPTH);
 
 	s->hash = FNV_BASIS;
-	s->n = 0;
+	s->n = s->thread = 0;
 	for (int i = 0; i < n && s->n < POINTS_FRAMES; i++) {
 		uint64_t offset;
 		Dl_info info;

@@ -12,10 +12,11 @@
 /*
  * struct stack
  * @hash:	of modules and offsets, never 0; @n: of @addr, return addresses
+ * @thread:	whose it is, by number; set by who asks
  */
 struct stack {
 	uint64_t hash;
-	uint32_t n;
+	uint32_t n, thread;
 	void *addr[POINTS_FRAMES];
 };
 

@@ -105,7 +105,9 @@ static bool hung(struct trial *t, const struct sweep_outcome *o)
 	if (o->hang == SWEEP_ENDED)
 		return false;
 	snprintf(t->why, sizeof(t->why), "%s: %s", how[o->hang],
-		 o->waits[0] ? o->waits : "no process waits for the HCA");
+		 o->waits[0]		  ? o->waits
+		 : o->hang == SWEEP_SPINS ? "all that was to complete has been polled"
+					  : "no process waits for the HCA");
 	return true;
 }
 

@@ -50,6 +50,8 @@ static const struct idea ideas[] = {
     {SWEEP_GROUP_ACCESS, INJECT_ACCESS, NULL, "drop", SWEEP_RECOVER},
     {SWEEP_GROUP_ACCESS, INJECT_ACCESS, NULL, "error", SWEEP_REFUSE},
     {SWEEP_GROUP_FAULT, INJECT_FAULT, NULL, "slow:20ms", SWEEP_RECOVER},
+    {SWEEP_GROUP_FAULT, INJECT_FAULT, NULL, "rnr", SWEEP_RECOVER},
+    {SWEEP_GROUP_FAULT, INJECT_FAULT, NULL, "drop", SWEEP_RECOVER},
     {SWEEP_GROUP_FAULT, INJECT_FAULT, NULL, "error", SWEEP_REFUSE},
     {SWEEP_GROUP_OUT, INJECT_OUT, NULL, "lose", SWEEP_RECOVER},
     {SWEEP_GROUP_OUT, INJECT_OUT, NULL, "double", SWEEP_RECOVER},
@@ -163,20 +165,36 @@ static bool has_stacks(const struct maker *m)
 	return m->at->stack && n > 1;
 }
 
+/* Does another thread make the same call from the same place? */
+static bool has_threads(const struct maker *m)
+{
+	for (uint32_t i = 0; i < m->in->n_points; i++) {
+		const struct point *o = &m->in->point[i];
+
+		if (o->kind == m->at->kind && o->stack == m->at->stack &&
+		    o->thread != m->at->thread && !strcmp(o->name, m->at->name))
+			return true;
+	}
+	return false;
+}
+
 static void write_rule(const struct maker *m, const char *action, struct trial *t)
 {
-	char process[80], stack[32] = "", mr[48] = "", name[INJECT_NAME + 1] = "";
+	char process[80], stack[32] = "", thread[24] = "", mr[48] = "",
+			  name[INJECT_NAME + 1] = "";
 
 	say_process(m->learnt, m->in, process, sizeof(process));
 	if (m->at->name[0])
 		snprintf(name, sizeof(name), "=%s", m->at->name);
 	if (has_stacks(m))
 		snprintf(stack, sizeof(stack), ",at=%" PRIx64, m->at->stack);
+	if (has_threads(m))
+		snprintf(thread, sizeof(thread), ",thread=%u", m->at->thread);
 	if (m->at->object[0])
 		snprintf(mr, sizeof(mr), ",mr=%s", m->at->object);
-	snprintf(t->rule, sizeof(t->rule), "%s%s%s%s%s,n=%" PRIu64 ",do=%s",
+	snprintf(t->rule, sizeof(t->rule), "%s%s%s%s%s%s,n=%" PRIu64 ",do=%s",
 		 inject_kind_word((enum inject_kind)m->at->kind), name, process, mr,
-		 stack, t->n, action);
+		 stack, thread, t->n, action);
 }
 
 static uint64_t hash_text(const char *s, uint64_t seed)
@@ -268,6 +286,7 @@ static uint64_t count_in(const struct points *p, const struct point *at)
 {
 	for (uint32_t i = 0; p && i < p->n_points; i++)
 		if (p->point[i].kind == at->kind && p->point[i].stack == at->stack &&
+		    p->point[i].thread == at->thread &&
 		    !strcmp(p->point[i].name, at->name) &&
 		    !strcmp(p->point[i].object, at->object))
 			return p->point[i].count;

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -456,6 +457,40 @@ START_TEST(the_same_call_elsewhere_has_another_stack)
 }
 END_TEST
 
+static void *call_thrice(void *arg)
+{
+	int *failed = arg;
+
+	for (int i = 1; i <= 3; i++)
+		if (call("ibv_reg_mr"))
+			*failed = i;
+	return NULL;
+}
+
+START_TEST(threads_have_counts_of_their_own_in_the_order_of_their_first_calls)
+{
+	char err[200];
+	int failed = 0;
+	pthread_t t;
+
+	ck_assert_int_eq(inject_start(dir, "learn", err, sizeof(err)), 0);
+	call("ibv_reg_mr");
+	ck_assert_int_eq(inject_replace("call,thread=2,n=2,do=ENOMEM", false, err, 200),
+			 0);
+	ck_assert_int_eq(pthread_create(&t, NULL, call_thrice, &failed), 0);
+	pthread_join(t, NULL);
+	ck_assert_int_eq(failed, 2);
+	failed = 0;
+	ck_assert_int_eq(inject_replace("call,thread=1,n=2,do=ENOMEM", false, err, 200),
+			 0);
+	ck_assert_int_eq(pthread_create(&t, NULL, call_thrice, &failed), 0);
+	pthread_join(t, NULL);
+	ck_assert_int_eq(failed, 0); /* that was the third thread */
+	call_thrice(&failed);
+	ck_assert_int_eq(failed, 2);
+}
+END_TEST
+
 START_TEST(files_of_anybody_are_read_without_harm)
 {
 	struct points *p = calloc(1, sizeof(*p)), *got;
@@ -598,6 +633,8 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, what_there_is_no_room_for_is_counted);
 	tcase_add_test(tc, hits_are_of_the_rules_that_are_there);
 	tcase_add_test(tc, processes_that_are_called_alike_are_told_apart_by_their_order);
+	tcase_add_test(
+	    tc, threads_have_counts_of_their_own_in_the_order_of_their_first_calls);
 	tcase_add_test(tc, the_same_call_elsewhere_has_another_stack);
 	tcase_add_test(tc, files_of_anybody_are_read_without_harm);
 	tcase_add_test(tc, texts_of_anybody_command_no_terminal);

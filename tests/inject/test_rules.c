@@ -155,7 +155,8 @@ START_TEST(all_actions_have_a_kind_that_takes_them)
 	    "event=ESTABLISHED,do=disconnect",
 	    "completion=WRITE,do=RNR_RETRY_EXC_ERR",
 	    "call,do=ENOMEM",
-	    "call=rdma_bind_addr,at=1f,do=EADDRINUSE"};
+	    "call=rdma_bind_addr,at=1f,do=EADDRINUSE",
+	    "call=ibv_post_send,thread=2,do=ENOMEM"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		parse_one(good[i]);
@@ -208,6 +209,8 @@ static const struct mistake {
     {"out,foo=1,do=lose", "foo=1", 1, 5, "unknown word"},
     {"out,mr=a,do=lose", "out", 1, 1, "accesses and faults"},
     {"out,at=12,do=lose", "out", 1, 1, "at= is of calls"},
+    {"out,thread=1,do=lose", "out", 1, 1, "thread= is of calls"},
+    {"call,thread=0,do=kill", "thread=0", 1, 6, "1 is the first"},
     {"call,at=xyz,do=kill", "at=xyz", 1, 6, "hexadecimal"},
     {"call,process=0,do=kill", "process=0", 1, 6, "1 is the first"},
     {"call,process=a.0,do=kill", "process=a.0", 1, 6, "1 is the first"},

@@ -40,7 +40,8 @@ STATE = {
         'files': SIGNALS, 'interruptible': SIGNALS, 'interrupted': SIGNALS,
         'copy_routine': 'chosen once for the machine'},
     'inject/inject.c': {
-        'inject_kinds': 'a point that no rule is about pays one load', 'rules': 'points are in all layers, which have no object in common'},
+        'inject_kinds': 'a point that no rule is about pays one load', 'rules': 'points are in all layers, which have no object in common',
+        'own': 'the number of the thread'},
     'trace/recorder.c': {'this_thread': 'a ring of the thread: recording takes no lock'},
     'verbs/preload/heap.c': {'heap': 'the program may have one of its own: this is the library\'s'},
     'verbs/preload/own_memory.c': {'fail_in': 'malloc(3) gets no argument that says whose it is', 'once': ONCE},
