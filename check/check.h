@@ -116,9 +116,11 @@ void check_use_del(struct check_use *u);
 void check_forget_uses(void);
 /* Is anything in use? Without the lock */
 bool check_uses_any(void);
-/* Each use that overlaps, at least once, until @fn returns true */
+/* Each use that overlaps, at least once, until @fn returns true; and of those that the HCA writes to */
 bool check_uses_in(uint64_t addr, uint64_t len,
 		   bool (*fn)(struct check_use *u, void *arg), void *arg);
+bool check_writes_in(uint64_t addr, uint64_t len,
+		     bool (*fn)(struct check_use *u, void *arg), void *arg);
 
 /* --- objects.c -------------------------------------------------------------------- */
 

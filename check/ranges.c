@@ -35,12 +35,13 @@ struct check_piece {
 static struct check_piece *bucket[BUCKETS];
 static struct check_piece *unused;
 static struct check_use *all;
-static unsigned int in_size[SIZES];
+/* Those that the HCA writes to, and those it only reads */
+static unsigned int in_size[2][SIZES];
 static atomic_uint n_uses;
 
-static struct check_piece **place(unsigned int size, uint64_t granule)
+static struct check_piece **place(bool writes, unsigned int size, uint64_t granule)
 {
-	return &bucket[splitmix_mix(granule * SIZES + size) % BUCKETS];
+	return &bucket[splitmix_mix((granule * SIZES + size) * 2 + writes) % BUCKETS];
 }
 
 static unsigned int size_of(uint64_t len)
@@ -82,7 +83,7 @@ bool check_use_add(struct check_use *u)
 
 	u->piece = NULL;
 	for (uint64_t g = u->addr >> shift; g <= (u->addr + u->len - 1) >> shift; g++) {
-		struct check_piece *p = new_piece(), **b = place(size, g);
+		struct check_piece *p = new_piece(), **b = place(u->writes, size, g);
 
 		if (!p) {
 			drop_pieces(u);
@@ -99,7 +100,7 @@ bool check_use_add(struct check_use *u)
 	if (all)
 		all->prev = u;
 	all = u;
-	in_size[size]++;
+	in_size[u->writes][size]++;
 	check_frames_begin(u);
 	atomic_fetch_add_explicit(&n_uses, 1, memory_order_relaxed);
 	return true;
@@ -117,7 +118,7 @@ void check_use_del(struct check_use *u)
 		u->prev->next = u->next;
 	else
 		all = u->next;
-	in_size[size_of(u->len)]--;
+	in_size[u->writes][size_of(u->len)]--;
 	atomic_fetch_sub_explicit(&n_uses, 1, memory_order_relaxed);
 }
 
@@ -140,41 +141,61 @@ static bool overlaps(const struct check_use *u, uint64_t addr, uint64_t len)
 	return u->addr < addr + len && addr < u->addr + u->len;
 }
 
-static bool each_of_all(uint64_t addr, uint64_t len,
-			bool (*fn)(struct check_use *u, void *arg), void *arg)
+/* struct question - about @len bytes at @addr; @writes: uses of which kind */
+struct question {
+	uint64_t addr, len;
+	bool (*fn)(struct check_use *u, void *arg);
+	void *arg;
+	bool writes;
+};
+
+static bool each_of_all(const struct question *q)
 {
 	for (struct check_use *u = all; u; u = u->next)
-		if (overlaps(u, addr, len) && fn(u, arg))
+		if (u->writes == q->writes && overlaps(u, q->addr, q->len) &&
+		    q->fn(u, q->arg))
 			return true;
 	return false;
 }
 
-static bool each_of_size(unsigned int size, uint64_t addr, uint64_t len,
-			 bool (*fn)(struct check_use *u, void *arg), void *arg)
+static bool each_of_size(const struct question *q, unsigned int size)
 {
 	unsigned int shift = sizes[size].shift;
 
-	for (uint64_t g = addr >> shift; g <= (addr + len - 1) >> shift; g++)
-		for (struct check_piece *p = *place(size, g); p; p = p->next)
-			if (p->granule == g && overlaps(p->use, addr, len) &&
-			    size_of(p->use->len) == size && fn(p->use, arg))
+	for (uint64_t g = q->addr >> shift; g <= (q->addr + q->len - 1) >> shift; g++)
+		for (struct check_piece *p = *place(q->writes, size, g); p; p = p->next)
+			if (p->granule == g && p->use->writes == q->writes &&
+			    overlaps(p->use, q->addr, q->len) &&
+			    size_of(p->use->len) == size && q->fn(p->use, q->arg))
 				return true;
 	return false;
+}
+
+static bool each(const struct question *q)
+{
+	bool found = false;
+
+	for (unsigned int i = 0; i < SIZES && !found; i++) {
+		if (!in_size[q->writes][i])
+			continue;
+		if (q->len >> sizes[i].shift > n_uses)
+			return each_of_all(q);
+		found = each_of_size(q, i);
+	}
+	return found;
+}
+
+bool check_writes_in(uint64_t addr, uint64_t len,
+		     bool (*fn)(struct check_use *u, void *arg), void *arg)
+{
+	return len && check_uses_any() &&
+	       each(&(struct question){addr, len, fn, arg, true});
 }
 
 bool check_uses_in(uint64_t addr, uint64_t len,
 		   bool (*fn)(struct check_use *u, void *arg), void *arg)
 {
-	bool found = false;
-
-	if (!len || !check_uses_any())
-		return false;
-	for (unsigned int i = 0; i < SIZES && !found; i++) {
-		if (!in_size[i])
-			continue;
-		if (len >> sizes[i].shift > n_uses)
-			return each_of_all(addr, len, fn, arg);
-		found = each_of_size(i, addr, len, fn, arg);
-	}
-	return found;
+	return check_writes_in(addr, len, fn, arg) ||
+	       (len && check_uses_any() &&
+		each(&(struct question){addr, len, fn, arg, false}));
 }

@@ -270,8 +270,6 @@ static bool share(struct check_use *u, void *arg)
 {
 	struct sharing *s = arg;
 
-	if (!u->writes)
-		return false;
 	u->shared = s->u->shared = true;
 	all_shared = ++s->n == MANY_SHARED;
 	return all_shared;
@@ -284,7 +282,7 @@ static bool meets_read(struct check_use *u, void *arg)
 					  {"posted before", u->request->posted}};
 	char one[96], other[96];
 
-	if (!u->writes || u->request->receive || !check_is_active(u->request) ||
+	if (u->request->receive || !check_is_active(u->request) ||
 	    (m->fence && u->request->qp == m->r->qp) ||
 	    check_ignored(m->sge->addr, m->sge->length))
 		return false;
@@ -368,9 +366,9 @@ static void begin_use(struct check_request *r, struct check_use *u,
 				.lkey = sge->lkey,
 				.writes = is_written(r),
 				.request = r};
-	check_uses_in(addr, sge->length, u->writes ? meets_target : meets_read, &m);
+	check_writes_in(addr, sge->length, u->writes ? meets_target : meets_read, &m);
 	if (u->writes && !all_shared)
-		check_uses_in(addr, sge->length, share, &(struct sharing){u, 0});
+		check_writes_in(addr, sge->length, share, &(struct sharing){u, 0});
 	if (!u->writes && is_sent_once(r))
 		return;
 	if ((!u->writes || (r->receive && !all_shared)) && check_is_pinned(mr) &&

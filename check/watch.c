@@ -37,8 +37,7 @@
 #define ENDS	2
 #define LIMIT	40	  /* hits of an event, of which the HCA makes some itself */
 #define EAGER	16	  /* watches without a pause: short programs are looked at, too */
-#define PAUSE	1000000u  /* ns after a watch, */
-#define MOST	20000000u /* ns: on a loaded machine that is no cost */
+#define PAUSE	1000000u  /* ns of CPU after a watch, */
 #define COSTS	100u	  /* or as many times what the last one has cost */
 #define LOOK	20000000u /* ns: for new threads */
 #define DIRENTS 4096
@@ -73,7 +72,7 @@ struct entry {
 static struct watched threads[THREADS];
 static bool denied, watching;
 static unsigned int n_watches;
-static uint64_t next_watch, next_look, place[ENDS];
+static uint64_t next_try, next_watch, next_look, place[ENDS];
 static uint64_t nowhere;
 
 static struct perf_event_attr event_at(uint64_t addr, unsigned int width)
@@ -217,6 +216,33 @@ static void set(struct watched *t, unsigned int end, unsigned int width)
 	t->left[end] = LIMIT;
 }
 
+static uint64_t cpu_time(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * Is the pause over? It is in time of the CPU (next_watch), of which a process on a loaded machine gets
+ * little. To ask for that takes a system call, so it is not asked before it can be (next_try).
+ */
+static bool is_over(uint64_t now)
+{
+	uint64_t used;
+
+	if (n_watches < EAGER)
+		return true;
+	if (now < next_try)
+		return false;
+	used = cpu_time();
+	if (used >= next_watch)
+		return true;
+	next_try = now + next_watch - used;
+	return false;
+}
+
 static bool is_time(uint64_t now, bool at_once)
 {
 	static bool asked, barred;
@@ -225,17 +251,17 @@ static bool is_time(uint64_t now, bool at_once)
 		barred = under_valgrind();
 		asked = true;
 	}
-	return !watching && !denied && !barred &&
-	       (at_once || n_watches < EAGER || now >= next_watch);
+	return !watching && !denied && !barred && (at_once || is_over(now));
 }
 
 bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width, bool at_once)
 {
-	uint64_t now = check_now();
+	uint64_t now = check_now(), begun, used;
 	int err = errno;
 
 	if (!len || !is_time(now, at_once))
 		return false;
+	begun = cpu_time();
 	if (now >= next_look || n_watches < EAGER) {
 		look_for_threads();
 		next_look = now + LOOK;
@@ -251,10 +277,8 @@ bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width, bool at_
 	}
 	n_watches++;
 	watching = true;
-	next_watch = check_now();
-	next_watch +=
-	    PAUSE +
-	    ((next_watch - now) * COSTS < MOST ? (next_watch - now) * COSTS : MOST);
+	used = cpu_time();
+	next_watch = used + PAUSE + (used - begun) * COSTS;
 	errno = err;
 	return true;
 }

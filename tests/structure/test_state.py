@@ -80,7 +80,7 @@ STATE = {
     'check/remote.c': dict.fromkeys(('activity', 'any_word', 'last_writer', 'many_writers', 'n_open', 'open_writes', 'words'), LOADED),
     'check/targets.c': dict.fromkeys(('last_writer', 'many_writers', 'messages', 'next_target', 'targets'), LOADED),
     'check/frames.c': {'n_used': LOADED, 'asked': THREAD, 'mine': THREAD, 'n_ranges': LOADED, 'at_end': THREAD, 'ranges': LOADED},
-    'check/watch.c': {**dict.fromkeys(('threads', 'denied', 'watching', 'n_watches', 'next_watch', 'next_look', 'place'), LOADED),
+    'check/watch.c': {**dict.fromkeys(('threads', 'denied', 'watching', 'n_watches', 'next_try', 'next_watch', 'next_look', 'place'), LOADED),
                       'nowhere': LOADED, 'asked': PROCESS, 'barred': PROCESS},
     'check/paging.c': {'pages': LOADED},
     'check/events.c': {'unacked': LOADED},
