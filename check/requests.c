@@ -253,7 +253,7 @@ static bool meets_target(struct check_use *u, void *arg)
 					  {"posted before", u->request->posted}};
 	char one[96], other[96];
 
-	if (!u->writes || is_flushed(u->request) || is_flushed(m->r) ||
+	if (is_flushed(u->request) || is_flushed(m->r) ||
 	    check_ignored(m->sge->addr, m->sge->length))
 		return false;
 	check_report(CHECK_RECEIVES_OVERLAP, with, 2, "%s and %s at 0x%" PRIx64,
