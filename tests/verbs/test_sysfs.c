@@ -307,6 +307,7 @@ END_TEST
 /* A tree written under umask @mask and removed by name; 0 if nothing is left of it */
 static int left_after_removal(mode_t mask)
 {
+	static const struct profile card = {.limits.pci_vendor = 0x15b3};
 	static struct sysfs_device dev[2];
 	char root[] = "/tmp/urxe-sysfs-XXXXXX", err[256], path[300];
 	int fd;
@@ -314,6 +315,7 @@ static int left_after_removal(mode_t mask)
 	ck_assert_ptr_nonnull(mkdtemp(root));
 	ck_assert_int_eq(sysfs_device_init(&dev[0], "rxe0", "lo"), 0);
 	dev[1] = dev[0];
+	dev[0].profile = &card;
 	strcpy(dev[1].name, "rxe.long_name15");
 	strcpy(dev[1].ifname, "ifname_of_15byt");
 	umask(mask);

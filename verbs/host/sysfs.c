@@ -30,6 +30,9 @@
 #define RXE_ABI	   2 /* RXE_UVERBS_ABI_VERSION */
 #define UCMA_ABI   4 /* RDMA_USER_CM_ABI_VERSION */
 
+#define NOT_ON_PCI 0xffffu /* struct emu_limits */
+#define PCI_DOMAIN 0x7572u /* "ur" */
+
 #define CPUS_MAX      512 /* that are named; more are as near */
 #define ATTRIBUTE_MAX 160 /* bytes of the longest file, see write_ib() */
 #define DIR_MODE      0755
@@ -489,7 +492,7 @@ static void write_ib(struct tree *t, const char *base, const struct sysfs_device
 	put_settable(t, text, "%s/uevent", dir);
 	snprintf(text, sizeof(text), "%s\n", d->ifname);
 	put(t, text, "%s/parent", dir);
-	snprintf(text, sizeof(text), "../../../%s", d->name);
+	snprintf(text, sizeof(text), "../../../%s", strrchr(base, '/') + 1);
 	put_link(t, text, "%s/device", dir);
 	put_link(t, "../../../../../class/infiniband", "%s/subsystem", dir);
 	snprintf(text, sizeof(text), "%s/ports/1", dir);
@@ -509,7 +512,7 @@ static void write_uverbs(struct tree *t, const char *base, const struct sysfs_de
 	put_link(t, "../../../../../class/infiniband_verbs", "%s/subsystem", dir);
 	snprintf(text, sizeof(text), "%d\n", RXE_ABI);
 	put(t, text, "%s/abi_version", dir);
-	snprintf(text, sizeof(text), "../../../%s", d->name);
+	snprintf(text, sizeof(text), "../../../%s", strrchr(base, '/') + 1);
 	put_link(t, text, "%s/device", dir);
 }
 
@@ -537,13 +540,26 @@ static void write_cpus(struct tree *t, const char *base)
 	put(t, text, "%s/local_cpus", base);
 }
 
+/*
+ * The directory of the device: a card's is a PCI address, since programs take that from the end of its path. Its
+ * domain is one that machines do not have.
+ */
+static void name_device(const struct sysfs_device *d, unsigned int index, char text[16])
+{
+	if (d->profile && d->profile->limits.pci_vendor != NOT_ON_PCI)
+		snprintf(text, 16, "%04x:%02x:00.0", PCI_DOMAIN, (index + 1) & 0xff);
+	else
+		snprintf(text, 16, "%s", d->name);
+}
+
 static void write_device(struct tree *t, const struct sysfs_device *d, unsigned int index)
 {
-	char base[64], text[64], vendor[16];
+	char base[64], text[64], vendor[16], dir[16];
 
-	snprintf(base, sizeof(base), "%s/%s", &PATHS_DEVICES[1], d->name);
+	name_device(d, index, dir);
+	snprintf(base, sizeof(base), "%s/%s", &PATHS_DEVICES[1], dir);
 	snprintf(vendor, sizeof(vendor), "0x%04x\n",
-		 d->profile ? (unsigned int)d->profile->limits.pci_vendor : 0xffff);
+		 d->profile ? (unsigned int)d->profile->limits.pci_vendor : NOT_ON_PCI);
 	put(t, vendor, "%s/vendor", base);
 	snprintf(text, sizeof(text), "0x%04x\n",
 		 d->profile ? (unsigned int)d->profile->limits.vendor_part_id : 0);
@@ -562,12 +578,13 @@ static void write_device(struct tree *t, const struct sysfs_device *d, unsigned 
 
 static void link_device(struct tree *t, const struct sysfs_device *d, unsigned int index)
 {
-	char to[128];
+	char to[128], dir[16];
 
-	snprintf(to, sizeof(to), "../../devices/urxe/%s/infiniband/%s", d->name, d->name);
+	name_device(d, index, dir);
+	snprintf(to, sizeof(to), "../../devices/urxe/%s/infiniband/%s", dir, d->name);
 	put_link(t, to, "sys/class/infiniband/%s", d->name);
-	snprintf(to, sizeof(to), "../../devices/urxe/%s/infiniband_verbs/uverbs%u",
-		 d->name, index);
+	snprintf(to, sizeof(to), "../../devices/urxe/%s/infiniband_verbs/uverbs%u", dir,
+		 index);
 	put_link(t, to, "sys/class/infiniband_verbs/uverbs%u", index);
 }
 
@@ -637,6 +654,16 @@ static void write_list(struct tree *t, const struct sysfs_device *devs, unsigned
 }
 
 /* All that a tree has; the same list makes and removes it. */
+/* A tree is removed without its profile: the device may be a card as well. */
+static void unmake_card(struct tree *t, const struct sysfs_device *d, unsigned int index)
+{
+	static const struct profile card = {.limits.pci_vendor = 0};
+	struct sysfs_device as = *d;
+
+	as.profile = &card;
+	write_device(t, &as, index);
+}
+
 static void do_all(struct tree *t, const struct sysfs_device *devs, unsigned int n)
 {
 	char text[16];
@@ -645,8 +672,11 @@ static void do_all(struct tree *t, const struct sysfs_device *devs, unsigned int
 		write_list(t, devs, n);
 	snprintf(text, sizeof(text), "%d\n", UVERBS_ABI);
 	put(t, text, "sys/class/infiniband_verbs/abi_version");
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
 		write_device(t, &devs[i], i);
+		if (t->pass != MAKE)
+			unmake_card(t, &devs[i], i);
+	}
 	link_devices(t, devs, n);
 	write_cm(t);
 	/* empty classes, so that a scan of them finds nothing instead of the host's */
