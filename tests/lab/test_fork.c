@@ -2,7 +2,9 @@
  * Description: a child of fork has the queues of its parent before its eyes, and changes nothing
  * in them: what it posts is refused and never sent, what it polls is not taken away.
  */
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +86,28 @@ START_TEST(what_a_child_posts_is_never_sent)
 }
 END_TEST
 
+/* No handler of fork(3) has run in it, and the queues are the parent's own. */
+START_TEST(what_a_bare_clone_posts_is_refused)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	struct lab l;
+	pid_t pid;
+
+	lab_begin(&l);
+	mem = lab_map(1);
+	mr = lab_reg(&l, mem, LAB_PAGE, LAB_ACCESS);
+	lab_post_recv(l.right, mr, mem + 1024, LEN);
+	wr = send_wr(&sge, 1);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid)
+		_exit(ibv_post_send(l.left, &wr, &bad) == EIO ? 0 : 1);
+	end_child(pid);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	lab_close(&l);
+}
+END_TEST
+
 /* Its own device is the child's, and works. */
 START_TEST(a_child_with_a_device_of_its_own)
 {
@@ -114,6 +138,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, what_a_child_posts_is_never_sent);
+	tcase_add_test(tc, what_a_bare_clone_posts_is_refused);
 	tcase_add_test(tc, a_child_with_a_device_of_its_own);
 	suite_add_tcase(s, tc);
 	return lab_main(s);

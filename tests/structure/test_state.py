@@ -68,6 +68,7 @@ STATE = {
     'verbs/preload/interpose_relative.c': {'cwd': PROCESS},
     'verbs/preload/interpose_netlink.c': {'all': 'descriptors belong to the process, which may have no engine'},
     'verbs/preload/poll_watch.c': {'known': 'what libibverbs hands to the wrapper of a poll has no room for it'},
+    'verbs/preload/doorbell.c': {'doorbell': 'from the wrapper of a post to the write(2) of the provider, which has no room for it'},
     'verbs/preload/wr_hook.c': {'complete_orig': ORIGINALS},
     'verbs/preload/own_thread.c': {'own': 'threads belong to the process', 'once': ONCE},
     'verbs/preload/xrc_ex.c': {'builds': 'from ibv_wr_start(3) to the end of the thread\'s list'},

@@ -79,6 +79,8 @@ void engine_leave(struct engine *e);
  */
 enum engine_work { ENGINE_CHANGED, ENGINE_POSTED, ENGINE_ARMED };
 void engine_progress(struct engine *e, enum engine_work work);
+/* The three steps for the doorbell of QP @qpn; 0 or -errno, -ENOENT: no such QP */
+int engine_doorbell(struct engine *e, uint32_t qpn);
 uint64_t engine_now(void);
 
 /*

@@ -212,6 +212,31 @@ uint64_t engine_look_by(struct engine *e, uint64_t deadline)
 	return look < deadline ? look : deadline;
 }
 
+static struct emu_qp *find_qp(const struct engine *e, uint32_t qpn)
+{
+	struct emu_qp *qp = NULL;
+
+	for (unsigned int i = 0; i < e->n_dev && !qp; i++)
+		qp = emu_hca_qp(e->dev[i].hca, qpn);
+	return qp;
+}
+
+int engine_doorbell(struct engine *e, uint32_t qpn)
+{
+	struct emu_qp *qp;
+	int ret = -ENOENT;
+
+	engine_enter_to_post(e);
+	qp = find_qp(e, qpn);
+	if (qp) {
+		engine_called(e);
+		ret = emu_qp_doorbell(qp);
+		engine_progress(e, ret ? ENGINE_CHANGED : ENGINE_POSTED);
+	}
+	engine_leave(e);
+	return ret;
+}
+
 void engine_leave(struct engine *e)
 {
 	uint64_t deadline = engine_look_by(e, e->deadline);

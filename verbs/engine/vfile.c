@@ -144,6 +144,11 @@ static bool is_memory_ours(void)
 	return table.mine ? *table.mine : table.pid == getpid();
 }
 
+bool vfile_is_home(void)
+{
+	return is_memory_ours();
+}
+
 /* True only in the process of the table: who changes it must know for sure. */
 static bool is_ours(void)
 {

@@ -57,6 +57,8 @@ int vfile_install(int fd, struct vfile *vf);
  * miss.
  */
 struct vfile *vfile_get(int fd);
+/* Is this the process whose descriptors are in the table (or its vfork child), not a copy of it? */
+bool vfile_is_home(void);
 void vfile_put(struct vfile *vf);
 /* The same if @fd is a vfile with these operations, else NULL */
 struct vfile *vfile_get_as(int fd, const struct vfile_ops *ops);

@@ -27,6 +27,7 @@
 #include "emu/queue_layout.h"
 #include "verbs/engine/checker.h"
 #include "verbs/preload/context_hook.h"
+#include "verbs/preload/doorbell.h"
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/next_verb.h"
 #include "verbs/preload/poll_watch.h"
@@ -338,8 +339,13 @@ static int post_any(post_fn orig, struct ibv_qp *qp, struct ibv_send_wr *wr,
 		return err;
 	}
 	*bad = NULL; /* a doorbell that fails leaves it as it was */
-	err = qp->qp_type == IBV_QPT_XRC_SEND ? xrc_post_send(qp, wr, bad)
-					      : orig(qp, wr, bad);
+	if (qp->qp_type == IBV_QPT_XRC_SEND) {
+		err = xrc_post_send(qp, wr, bad);
+	} else {
+		doorbell = (struct doorbell){qp->qp_num, qp->context->cmd_fd};
+		err = orig(qp, wr, bad);
+		doorbell.qpn = 0;
+	}
 	if (err)
 		explain_post(qp, *bad ? *bad : wr, err);
 	return err;

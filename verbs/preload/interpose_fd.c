@@ -22,6 +22,7 @@
 #include "odp/guard.h"
 #include "verbs/engine/engine.h"
 #include "verbs/engine/vfile.h"
+#include "verbs/preload/doorbell.h"
 #include "verbs/preload/interpose.h"
 #include "verbs/preload/interpose_netlink.h"
 
@@ -98,8 +99,15 @@ static ssize_t write_vfile(struct vfile *vf, int fd, const void *buf, size_t len
 
 INTERPOSE ssize_t write(int fd, const void *buf, size_t len)
 {
-	struct vfile *vf = vfile_get(fd);
+	struct vfile *vf;
 
+	if (doorbell_is(fd, len)) {
+		int before = errno, ret = doorbell_ring();
+
+		if (ret != -ENOENT)
+			return result(ret ? ret : (ssize_t)len, before);
+	}
+	vf = vfile_get(fd);
 	return vf ? write_vfile(vf, fd, buf, len) : REAL(write)(fd, buf, len);
 }
 
