@@ -24,7 +24,8 @@
 /* --- invalidations ---------------------------------------------------------------- */
 
 /* Leave an invalidation for whoever has the lock next. Never waits. */
-static void inval_push(struct inval *q, uintptr_t first, uintptr_t last)
+static void inval_push(struct inval *q, uintptr_t first, uintptr_t last,
+		       enum trace_inval cause)
 {
 	uint64_t taken = atomic_load(&q->taken);
 	unsigned int n;
@@ -40,16 +41,19 @@ static void inval_push(struct inval *q, uintptr_t first, uintptr_t last)
 	} while (!atomic_compare_exchange_weak(&q->taken, &taken, taken | 1ull << n));
 	q->slot[n].first = first;
 	q->slot[n].last = last;
+	q->slot[n].cause = (uint8_t)cause;
 	atomic_fetch_or(&q->state, 1ull << n);
 }
 
-/* struct target - a range on its way through the registry */
+/* struct target - a range on its way through the registry; @cause: enum trace_inval */
 struct target {
 	uintptr_t first, last;
+	uint8_t cause;
 };
 
-static void invalidate_mr(struct odp_mr *mr, uintptr_t first, uintptr_t last)
+static void invalidate_mr(struct odp_mr *mr, const struct target *gone)
 {
+	uintptr_t first = gone->first, last = gone->last;
 	struct odp_demand *d = mr->demand;
 	uint64_t page = first >> mr->shift, last_page = last >> mr->shift;
 	uint64_t n =
@@ -61,9 +65,7 @@ static void invalidate_mr(struct odp_mr *mr, uintptr_t first, uintptr_t last)
 	mr_drop_pending(mr, page, last_page);
 	if (n) {
 		ODP_TRACE(mr, dom_clock(mr->dom), invalidate, .addr = first,
-			  .length = last - first + 1, .pages = n,
-			  .cause = first == 0 && last == UINTPTR_MAX ? TRACE_INVAL_ALL
-								     : TRACE_INVAL_CALL);
+			  .length = last - first + 1, .pages = n, .cause = gone->cause);
 		COUNT(mr, invalidations, 1);
 		COUNT(mr, pages_invalidated, n);
 	}
@@ -78,21 +80,21 @@ static bool invalidate_node(struct range_node *n, void *arg)
 {
 	const struct target *t = arg;
 
-	invalidate_mr(mr_of_range(n), t->first, t->last);
+	invalidate_mr(mr_of_range(n), t);
 	return false;
 }
 
 /* With the lock */
-static void apply(struct odp_domain *dom, uintptr_t first, uintptr_t last)
+static void apply(struct odp_domain *dom, uintptr_t first, uintptr_t last, uint8_t cause)
 {
-	struct target t = {first, last};
+	struct target t = {first, last, cause};
 	unsigned int left = dom->implicit;
 
 	ranges_each(&dom->explicit_mrs, first, last, invalidate_node, &t);
 	for (struct odp_mr *mr = dom->mrs; mr && left; mr = mr->next) {
 		if (!mr->demand || !mr->implicit)
 			continue;
-		invalidate_mr(mr, first, last);
+		invalidate_mr(mr, &t);
 		left--;
 	}
 }
@@ -108,12 +110,12 @@ static void drain(struct odp_domain *dom)
 	atomic_fetch_or(&q->state, INVAL_APPLYING);
 	while ((work = atomic_fetch_and(&q->state, ~INVAL_WORK) & INVAL_WORK)) {
 		if (work & INVAL_ALL)
-			apply(dom, 0, UINTPTR_MAX);
+			apply(dom, 0, UINTPTR_MAX, TRACE_INVAL_ALL);
 		work &= ~INVAL_ALL;
 		for (uint64_t left = work; left; left &= left - 1) {
 			unsigned int n = __builtin_ctzll(left);
 
-			apply(dom, q->slot[n].first, q->slot[n].last);
+			apply(dom, q->slot[n].first, q->slot[n].last, q->slot[n].cause);
 		}
 		atomic_fetch_and(&q->taken, ~work);
 	}
@@ -166,7 +168,8 @@ void dom_settle(struct odp_domain *dom)
 	}
 }
 
-void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
+void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len,
+		    enum trace_inval cause)
 {
 	uintptr_t last = len - 1 > UINTPTR_MAX - addr ? UINTPTR_MAX : addr + (len - 1);
 
@@ -174,7 +177,7 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len)
 		return;
 	if (dom->linux_os)
 		os_linux_forget(dom->linux_os, addr, last);
-	inval_push(&dom->inval, addr, last);
+	inval_push(&dom->inval, addr, last, cause);
 	inval_kick(dom);
 }
 
@@ -189,10 +192,11 @@ bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len, bool a
 	return os_linux_release(dom->linux_os, addr, len);
 }
 
-void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains)
+void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains,
+		    enum trace_inval cause)
 {
 	os_linux_released(dom->linux_os, addr, len, remains);
-	odp_invalidate(dom, addr, len);
+	odp_invalidate(dom, addr, len, cause);
 }
 
 /* Without events interposition must tell. */
@@ -224,7 +228,7 @@ static void monitor_gone(void *arg, uintptr_t first, uintptr_t last)
 
 	if (dom->linux_os)
 		os_linux_forget(dom->linux_os, first, last);
-	inval_push(&dom->inval, first, last);
+	inval_push(&dom->inval, first, last, TRACE_INVAL_EVENT);
 }
 
 static void show_events(struct odp_domain *dom)
@@ -386,7 +390,7 @@ bool odp_domain_blind(const struct odp_domain *dom)
 
 static void forked_private(void *arg, uintptr_t addr, size_t len)
 {
-	odp_invalidate(arg, addr, len);
+	odp_invalidate(arg, addr, len, TRACE_INVAL_FORK);
 }
 
 void odp_domain_forked(struct odp_domain *dom)
@@ -394,7 +398,7 @@ void odp_domain_forked(struct odp_domain *dom)
 	if (dom->linux_os)
 		os_linux_private(dom->linux_os, forked_private, dom);
 	else
-		odp_invalidate(dom, 0, SIZE_MAX);
+		odp_invalidate(dom, 0, SIZE_MAX, TRACE_INVAL_FORK);
 }
 
 int odp_domain_fds(const struct odp_domain *dom, int *fds, int max)

@@ -63,12 +63,14 @@
  * struct inval - invalidations that are not applied yet
  * @state:	bit n: slot n is full; and the flags above
  * @taken:	bit n: slot n belongs to someone
+ * @slot:	a range that is gone, and how (enum trace_inval)
  */
 struct inval {
 	_Atomic uint64_t state;
 	_Atomic uint64_t taken;
 	struct {
 		uintptr_t first, last;
+		uint8_t cause;
 	} slot[INVAL_SLOTS];
 };
 

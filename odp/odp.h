@@ -23,8 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/counters.h"
-#include "trace/models.h"
+#include "trace/kinds.h"
 
 struct odp_domain; /* the page tables of one process */
 struct odp_mr;
@@ -393,9 +392,10 @@ void odp_unwait(struct odp_domain *dom, struct odp_waiter *w);
 
 /*
  * The memory was unmapped, discarded, moved or protected: forget it. All MRs of the
- * domain.
+ * domain. @cause: for records
  */
-void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
+void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len,
+		    enum trace_inval cause);
 
 /*
  * odp_change_begin - the program is about to unmap, move, discard or replace this range,
@@ -407,7 +407,8 @@ void odp_invalidate(struct odp_domain *dom, uintptr_t addr, size_t len);
  */
 bool odp_change_begin(struct odp_domain *dom, uintptr_t addr, size_t len, bool anyway);
 /* Invalidates the range. @remains: the mapping is still there */
-void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains);
+void odp_change_end(struct odp_domain *dom, uintptr_t addr, size_t len, bool remains,
+		    enum trace_inval cause);
 
 /*
  * odp_yield_begin - the program is about to register whole pages with a userfaultfd of its own,

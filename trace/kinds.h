@@ -97,7 +97,15 @@
 	X(STALE, "found gone at an access")                                              \
 	X(FORK, "fork")                                                                  \
 	X(SCRIPT, "scripted")                                                            \
-	X(ALL, "too many at once: everything")
+	X(ALL, "too many at once: everything")                                           \
+	X(UNMAP, "munmap")                                                               \
+	X(REPLACE, "mmap over it")                                                       \
+	X(REMAP, "mremap")                                                               \
+	X(DISCARD, "madvise")                                                            \
+	X(PROTECT, "mprotect")                                                           \
+	X(FILE, "its file became shorter")                                               \
+	X(SEGMENT, "shmdt or shmat")                                                     \
+	X(EVENT, "kernel: unmapped, moved or discarded")
 
 /* States of a connection's protocol: IBTA 12.9.5 (active side), 12.9.6 (passive), 12.11 (SIDR) */
 #define TRACE_CM_STATES(X)                                                               \

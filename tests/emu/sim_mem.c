@@ -145,7 +145,7 @@ static void drop(struct sim_host *h, struct sim_arena *ar, uint32_t page, uint32
 		ar->page[i] &=
 		    ~(SIM_PG_READ_OK | SIM_PG_WRITE_OK | SIM_PG_SILENT | SIM_PG_LAX);
 	odp_invalidate(h->dom, (uintptr_t)ar->base + page * SIM_PAGE,
-		       (size_t)n * SIM_PAGE);
+		       (size_t)n * SIM_PAGE, TRACE_INVAL_CALL);
 }
 
 void sim_mem_move(struct sim_host *h, uint32_t off, uint32_t len)

@@ -51,13 +51,13 @@ START_TEST(an_invalidation_to_the_end_of_memory_does_not_wrap)
 
 	begin((struct odp_config){0}, 4);
 	ck_assert_int_eq(read_at(0, 4 * PAGE, 0, &acc), 0);
-	odp_invalidate(dom, (uintptr_t)sim_page(2), SIZE_MAX);
+	odp_invalidate(dom, (uintptr_t)sim_page(2), SIZE_MAX, TRACE_INVAL_CALL);
 	ck_assert_int_eq(read_at(0, 2 * PAGE, 0, &acc), 0);
 	ck_assert(!acc.faulted);
 	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 2);
-	odp_invalidate(dom, (uintptr_t)sim_page(1), 1);
+	odp_invalidate(dom, (uintptr_t)sim_page(1), 1, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 3);
-	odp_invalidate(dom, 0, SIZE_MAX);
+	odp_invalidate(dom, 0, SIZE_MAX, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 4);
 	end();
 }

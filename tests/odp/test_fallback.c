@@ -91,7 +91,7 @@ START_TEST(faults_by_touching)
 	munmap(p, 2 * PAGE);
 	ck_assert_int_eq(util_read(mr, p + PAGE), -EFAULT);
 	ck_assert_uint_eq(util_counters(mr).invalidations, 2); /* the guard's */
-	odp_invalidate(dom, (uintptr_t)p, 4 * PAGE);
+	odp_invalidate(dom, (uintptr_t)p, 4 * PAGE, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr).invalidations, 3);
 	ck_assert_int_eq(odp_prefetch(mr, (uintptr_t)p, 4 * PAGE, ODP_PREFETCH), -EFAULT);
 	odp_mr_put(mr);

@@ -203,13 +203,13 @@ START_TEST(invalidate_counts_events_and_pages)
 
 	begin((struct odp_config){0}, 16, true);
 	ck_assert_int_eq(odp_fault_in(mr, SIM_BASE, 10 * PAGE, true, &acc), 0);
-	odp_invalidate(dom, SIM_BASE + 20 * PAGE, PAGE);
-	odp_invalidate(dom, SIM_BASE - 1, 1);
-	odp_invalidate(dom, SIM_BASE, 0);
+	odp_invalidate(dom, SIM_BASE + 20 * PAGE, PAGE, TRACE_INVAL_CALL);
+	odp_invalidate(dom, SIM_BASE - 1, 1, TRACE_INVAL_CALL);
+	odp_invalidate(dom, SIM_BASE, 0, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr).invalidations, 0);
-	odp_invalidate(dom, SIM_BASE + 2 * PAGE - 1, 2);
-	odp_invalidate(dom, SIM_BASE + 2 * PAGE - 1, 2);
-	odp_invalidate(dom, SIM_BASE + 9 * PAGE, SIZE_MAX);
+	odp_invalidate(dom, SIM_BASE + 2 * PAGE - 1, 2, TRACE_INVAL_CALL);
+	odp_invalidate(dom, SIM_BASE + 2 * PAGE - 1, 2, TRACE_INVAL_CALL);
+	odp_invalidate(dom, SIM_BASE + 9 * PAGE, SIZE_MAX, TRACE_INVAL_CALL);
 	c = util_counters(mr);
 	ck_assert_uint_eq(c.invalidations, 2);
 	ck_assert_uint_eq(c.pages_invalidated, 3);
@@ -236,7 +236,7 @@ static void race_run(void *arg)
 	if (!r->times)
 		return;
 	r->times--;
-	odp_invalidate(dom, r->addr, 1);
+	odp_invalidate(dom, r->addr, 1, TRACE_INVAL_CALL);
 }
 
 START_TEST(race_repeats_the_fault)
@@ -293,7 +293,7 @@ START_TEST(an_invalidation_that_was_not_applied_is_believed)
 	begin((struct odp_config){0}, 4, true);
 	ck_assert_int_eq(write_at(0, PAGE, 0, &acc), 0);
 	dom_lock(dom);
-	odp_invalidate(dom, SIM_BASE, PAGE);
+	odp_invalidate(dom, SIM_BASE, PAGE, TRACE_INVAL_CALL);
 	dom_unlock(dom);
 	ck_assert_int_eq(_i ? write_at(0, PAGE, 0, &acc) : read_at(0, PAGE, 0, &acc), 0);
 	ck_assert(acc.faulted);
@@ -324,7 +324,7 @@ static void unmap_then_map(void *arg)
 	unsigned int *turn = arg;
 
 	os->prot[0] = (*turn)++ % 2 ? SIM_RW : SIM_NONE;
-	odp_invalidate(dom, SIM_BASE, PAGE);
+	odp_invalidate(dom, SIM_BASE, PAGE, TRACE_INVAL_CALL);
 	if (*turn == 2)
 		os->during = NULL;
 }
@@ -384,7 +384,7 @@ START_TEST(invalidate_finds_its_mrs)
 		ck_assert_int_eq(
 		    odp_fault_in(m[i], SIM_BASE + i * PAGE + 100, PAGE, false, &acc), 0);
 	}
-	odp_invalidate(dom, SIM_BASE + 50 * PAGE, 3 * PAGE);
+	odp_invalidate(dom, SIM_BASE + 50 * PAGE, 3 * PAGE, TRACE_INVAL_CALL);
 	for (unsigned int i = 0; i < 200; i++) {
 		uint64_t pages = i == 49 || i == 52 ? 1 : i == 50 || i == 51 ? 2 : 0;
 
@@ -517,7 +517,7 @@ START_TEST(invalidation_voids_pending)
 
 	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 8, true);
 	ck_assert_int_eq(read_at(0, PAGE, 0, &acc), -EAGAIN);
-	odp_invalidate(dom, SIM_BASE, PAGE);
+	odp_invalidate(dom, SIM_BASE, PAGE, TRACE_INVAL_CALL);
 	ck_assert_int_eq(read_at(0, PAGE, 100, &acc), -EAGAIN);
 	ck_assert(acc.faulted);
 	ck_assert_uint_eq(acc.ready_at, 200);
@@ -532,7 +532,8 @@ START_TEST(invalidation_of_any_page_voids_what_is_pending)
 
 	begin((struct odp_config){.model = ODP_FAULT_RNR, .latency = 100}, 8, true);
 	ck_assert_int_eq(read_at(1, 3 * PAGE, 0, &acc), -EAGAIN);
-	odp_invalidate(dom, SIM_BASE + (1 + (unsigned int)_i) * PAGE, PAGE);
+	odp_invalidate(dom, SIM_BASE + (1 + (unsigned int)_i) * PAGE, PAGE,
+		       TRACE_INVAL_CALL);
 	ck_assert_int_eq(read_at(1, 3 * PAGE, 100, &acc), -EAGAIN);
 	ck_assert_uint_eq(acc.ready_at, 200);
 	end();

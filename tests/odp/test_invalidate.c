@@ -47,9 +47,9 @@ static void about(const void *p, size_t len)
 static void told_of(const void *p, size_t len, bool remains)
 {
 	if (the_world == WORLD_INTERPOSED)
-		odp_invalidate(dom, (uintptr_t)p, len);
+		odp_invalidate(dom, (uintptr_t)p, len, TRACE_INVAL_CALL);
 	if (released == (uintptr_t)p)
-		odp_change_end(dom, (uintptr_t)p, len, remains);
+		odp_change_end(dom, (uintptr_t)p, len, remains, TRACE_INVAL_UNMAP);
 	released = 0;
 }
 
@@ -316,9 +316,9 @@ START_TEST(mprotect_that_is_told_is_seen)
 		return;
 	mr = four_pages(p);
 	mprotect(p, 4 * PAGE, PROT_NONE);
-	odp_invalidate(dom, (uintptr_t)p, 4 * PAGE);
+	odp_invalidate(dom, (uintptr_t)p, 4 * PAGE, TRACE_INVAL_CALL);
 	mprotect(p, 4 * PAGE, PROT_READ | PROT_WRITE);
-	odp_invalidate(dom, (uintptr_t)p, 4 * PAGE);
+	odp_invalidate(dom, (uintptr_t)p, 4 * PAGE, TRACE_INVAL_CALL);
 	expect_invalidated(mr, 1, 4);
 	expect_read(mr, p + PAGE, 2, true);
 	end(mr);

@@ -226,7 +226,7 @@ START_TEST(ten_thousand_regions_cost_little)
 
 		ck_assert_int_eq(odp_write(mr[i], 0, "x", 1, &acc), 0);
 	}
-	odp_invalidate(dom, (uintptr_t)p, N * 64);
+	odp_invalidate(dom, (uintptr_t)p, N * 64, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr[N]).invalidations, 1);
 	for (unsigned int i = 0; i < 2 * N; i++)
 		odp_mr_put(mr[i]);
@@ -262,7 +262,7 @@ START_TEST(huge_pages_are_paged)
 	ck_assert_uint_eq(util_counters(mr).pages_faulted, 2);
 	ck_assert_uint_eq(p[huge], 'z');
 	madvise(p, huge, MADV_DONTNEED);
-	odp_invalidate(dom, (uintptr_t)p, huge);
+	odp_invalidate(dom, (uintptr_t)p, huge, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 1);
 	ck_assert_int_eq(odp_write(mr, 5, "x", 1, &acc), 0);
 	ck_assert(acc.faulted);

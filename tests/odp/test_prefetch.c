@@ -197,7 +197,8 @@ START_TEST(large_and_sparse)
 	ck_assert_uint_eq(util_faults(mr), 1);
 	ck_assert_uint_eq(util_counters(mr).pages_prefetched, 9);
 	munmap(p, len);
-	odp_invalidate(dom, (uintptr_t)p, len); /* there may be no events */
+	odp_invalidate(dom, (uintptr_t)p, len,
+		       TRACE_INVAL_CALL); /* there may be no events */
 	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 10);
 	odp_mr_put(mr);
 }

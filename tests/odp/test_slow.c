@@ -195,7 +195,7 @@ START_TEST(rest_of_the_operation_comes_along)
 	ck_assert_uint_eq(util_counters(mr).pages_faulted, 8);
 
 	/* only the rest takes long: the access need not wait for it */
-	odp_invalidate(dom, SIM_BASE, 16 * PAGE);
+	odp_invalidate(dom, SIM_BASE, 16 * PAGE, TRACE_INVAL_CALL);
 	slow_pages(5, 1);
 	acc.ahead = 7 * PAGE;
 	ck_assert_int_eq(write_to(2, PAGE, &w, &acc), 0);
@@ -206,7 +206,7 @@ START_TEST(rest_of_the_operation_comes_along)
 	ck_assert_uint_eq(util_faults(mr), 2);
 
 	/* the rest is not there */
-	odp_invalidate(dom, SIM_BASE, 16 * PAGE);
+	odp_invalidate(dom, SIM_BASE, 16 * PAGE, TRACE_INVAL_CALL);
 	slow_pages(2, 1);
 	os->prot[5] = SIM_NONE;
 	acc.ahead = 7 * PAGE;
@@ -227,12 +227,12 @@ START_TEST(invalidation_ends_the_wait)
 	slow_pages(2, 1);
 	ck_assert_int_eq(write_to(2, 8, &w, &acc), -EAGAIN);
 	/* its neighbours have nothing to do with it */
-	odp_invalidate(dom, SIM_BASE + 3 * PAGE, PAGE);
-	odp_invalidate(dom, SIM_BASE + PAGE, PAGE);
+	odp_invalidate(dom, SIM_BASE + 3 * PAGE, PAGE, TRACE_INVAL_CALL);
+	odp_invalidate(dom, SIM_BASE + PAGE, PAGE, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(told, 0);
 	ck_assert_ptr_null(odp_resolved(dom));
 	ck_assert(!os->job[0]->cancelled);
-	odp_invalidate(dom, SIM_BASE + 2 * PAGE, PAGE);
+	odp_invalidate(dom, SIM_BASE + 2 * PAGE, PAGE, TRACE_INVAL_CALL);
 	ck_assert(os->job[0]->cancelled); /* its thread is wanted for others */
 	ck_assert_uint_eq(told, 1);
 	ck_assert_ptr_eq(odp_resolved(dom), &w);
@@ -634,7 +634,7 @@ START_TEST(unmapped_while_waited_for)
 		ck_assert_ptr_eq(mmap(mem + i * PAGE, PAGE, PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 				 mem + i * PAGE);
-		odp_invalidate(dom, (uintptr_t)mem + i * PAGE, PAGE);
+		odp_invalidate(dom, (uintptr_t)mem + i * PAGE, PAGE, TRACE_INVAL_CALL);
 		ck_assert_ptr_eq(wait_resolved(), &w);
 		ck_assert_int_eq(util_read(mr, mem + i * PAGE), 0);
 	}

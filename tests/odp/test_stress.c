@@ -45,9 +45,9 @@ static void about(const void *p, size_t len)
 static void told(const void *p, size_t len, bool remains)
 {
 	if (interposed)
-		odp_invalidate(dom, (uintptr_t)p, len);
+		odp_invalidate(dom, (uintptr_t)p, len, TRACE_INVAL_CALL);
 	if (released)
-		odp_change_end(dom, (uintptr_t)p, len, remains);
+		odp_change_end(dom, (uintptr_t)p, len, remains, TRACE_INVAL_UNMAP);
 	released = false;
 }
 
@@ -255,7 +255,7 @@ static void run(struct odp_config cfg, bool both)
 	       (unsigned long long)c.evictions);
 	/* nothing is left in the tables when nothing is left in memory */
 	munmap(arena, BYTES);
-	odp_invalidate(dom, 0, SIZE_MAX);
+	odp_invalidate(dom, 0, SIZE_MAX, TRACE_INVAL_CALL);
 	odp_domain_each(dom, sum, &cached);
 	ck_assert_uint_eq(cached, 0);
 	for (unsigned int i = 0; i < 3; i++)

@@ -32,7 +32,7 @@ START_TEST(least_recently_used_goes)
 	ck_assert_int_eq(read_at(5, PAGE, 0, &acc), 0);
 	ck_assert_uint_eq(util_counters(mr).evictions, 2);
 	/* as does an invalidation */
-	odp_invalidate(dom, SIM_BASE, PAGE);
+	odp_invalidate(dom, SIM_BASE, PAGE, TRACE_INVAL_CALL);
 	ck_assert_int_eq(read_at(6, PAGE, 0, &acc), 0);
 	ck_assert_uint_eq(util_counters(mr).evictions, 2);
 	end();
@@ -52,7 +52,8 @@ START_TEST(eviction_is_a_list)
 		while (at < n && list[at] != page)
 			at++;
 		if (rand_r(&seed) % 8 == 0) {
-			odp_invalidate(dom, SIM_BASE + page * PAGE, PAGE);
+			odp_invalidate(dom, SIM_BASE + page * PAGE, PAGE,
+				       TRACE_INVAL_CALL);
 			if (at < n)
 				memmove(&list[at], &list[at + 1],
 					(--n - at) * sizeof(list[0]));
@@ -162,7 +163,7 @@ START_TEST(huge_pages_have_entries_of_their_size)
 	ck_assert_uint_eq(map[0], 1);
 	ck_assert_uint_eq(map[1], 0);
 	/* a part of it goes: all of it goes */
-	odp_invalidate(dom, SIM_BASE + 3 * PAGE, 1);
+	odp_invalidate(dom, SIM_BASE + 3 * PAGE, 1, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(mr).pages_invalidated, 1);
 	os->small = true;
 	ck_assert_int_eq(odp_read(mr, 0, &b, 1, &acc), -EFAULT);
@@ -185,7 +186,7 @@ START_TEST(implicit_is_everywhere)
 	ck_assert_int_eq(odp_read(all, UINT64_MAX - 8, b, 8, &acc), -EFAULT);
 	ck_assert_int_eq(odp_read(all, 0, b, 8, &acc), -EFAULT);
 	ck_assert_int_eq(odp_read(all, 1ull << 60, b, 8, &acc), -EFAULT);
-	odp_invalidate(dom, 0, SIZE_MAX);
+	odp_invalidate(dom, 0, SIZE_MAX, TRACE_INVAL_CALL);
 	ck_assert_uint_eq(util_counters(all).pages_invalidated, 1);
 	odp_mr_put(all);
 	end();

@@ -55,12 +55,13 @@ EARLY static struct odp_domain *domain(void)
 }
 
 /* The errno of the real call survives. */
-EARLY static void invalidate(struct odp_domain *dom, const void *addr, size_t len)
+EARLY static void invalidate(struct odp_domain *dom, const void *addr, size_t len,
+			     enum trace_inval cause)
 {
 	int err = errno;
 
 	if (dom)
-		odp_invalidate(dom, (uintptr_t)addr, len);
+		odp_invalidate(dom, (uintptr_t)addr, len, cause);
 	errno = err;
 }
 
@@ -86,18 +87,22 @@ EARLY static void tell(enum checker_change what, const void *addr, size_t len)
  * struct change - of a range that the kernel could tell of
  * @dom:	NULL: there are no page tables
  * @released:	it will not, see odp_change_begin()
+ * @cause:	for records
  */
 struct change {
 	struct odp_domain *dom;
 	uintptr_t addr;
 	size_t len;
 	bool released;
+	enum trace_inval cause;
 };
 
-EARLY static struct change change_begin_if(const void *addr, size_t len, bool anyway)
+EARLY static struct change change_begin_if(const void *addr, size_t len,
+					   enum trace_inval cause, bool anyway)
 {
 	struct engine *e = engine_running();
-	struct change c = {.addr = (uintptr_t)addr, .len = whole_pages(len)};
+	struct change c = {
+	    .addr = (uintptr_t)addr, .len = whole_pages(len), .cause = cause};
 	int err = errno;
 
 	if (e) {
@@ -108,9 +113,10 @@ EARLY static struct change change_begin_if(const void *addr, size_t len, bool an
 	return c;
 }
 
-EARLY static struct change change_begin(const void *addr, size_t len)
+EARLY static struct change change_begin(const void *addr, size_t len,
+					enum trace_inval cause)
 {
-	return change_begin_if(addr, len, true);
+	return change_begin_if(addr, len, cause, true);
 }
 
 /* @done: the range is not what it was; @remains: it is mapped still */
@@ -119,9 +125,9 @@ EARLY static void change_end(const struct change *c, bool done, bool remains)
 	int err = errno;
 
 	if (c->released)
-		odp_change_end(c->dom, c->addr, c->len, remains);
+		odp_change_end(c->dom, c->addr, c->len, remains, c->cause);
 	else if (c->dom && done && odp_domain_blind(c->dom))
-		odp_invalidate(c->dom, c->addr, c->len);
+		odp_invalidate(c->dom, c->addr, c->len, c->cause);
 	errno = err;
 }
 
@@ -131,7 +137,7 @@ INTERPOSE int munmap(void *addr, size_t len)
 	int ret;
 
 	tell(CHECKER_UNMAP, addr, len);
-	c = change_begin_if(addr, len, false);
+	c = change_begin_if(addr, len, TRACE_INVAL_UNMAP, false);
 	ret = REAL(munmap)(addr, len);
 	change_end(&c, !ret, ret);
 	return ret;
@@ -153,7 +159,7 @@ INTERPOSE void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t 
 	void *p;
 
 	tell(CHECKER_REPLACE, addr, replaces(flags) ? len : 0);
-	c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	c = change_begin(addr, flags & MAP_FIXED ? len : 0, TRACE_INVAL_REPLACE);
 	p = REAL(mmap)(addr, len, prot, flags, fd, offset);
 	change_end(&c, p != MAP_FAILED, true);
 	return p;
@@ -166,7 +172,7 @@ INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
 	void *p;
 
 	tell(CHECKER_REPLACE, addr, replaces(flags) ? len : 0);
-	c = change_begin(addr, flags & MAP_FIXED ? len : 0);
+	c = change_begin(addr, flags & MAP_FIXED ? len : 0, TRACE_INVAL_REPLACE);
 	p = REAL(mmap64)(addr, len, prot, flags, fd, offset);
 	change_end(&c, p != MAP_FAILED, true);
 	return p;
@@ -176,8 +182,8 @@ INTERPOSE void *mmap64(void *addr, size_t len, int prot, int flags, int fd,
 EARLY static void *resize(void *old, size_t old_len, size_t len)
 {
 	size_t kept = whole_pages(len), had = whole_pages(old_len);
-	struct change c =
-	    change_begin((char *)old + kept, kept < had && kept ? had - kept : 0);
+	struct change c = change_begin(
+	    (char *)old + kept, kept < had && kept ? had - kept : 0, TRACE_INVAL_REMAP);
 	void *p = REAL(mremap)(old, old_len, len, 0, NULL);
 
 	if (p != MAP_FAILED && kept < had)
@@ -208,8 +214,8 @@ INTERPOSE void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 			return p;
 	}
 	tell(CHECKER_REPLACE, to, fixed ? len : 0);
-	from = change_begin(old, old_len);
-	target = change_begin(to, fixed ? len : 0);
+	from = change_begin(old, old_len, TRACE_INVAL_REMAP);
+	target = change_begin(to, fixed ? len : 0, TRACE_INVAL_REMAP);
 	p = REAL(mremap)(old, old_len, len, flags, to);
 	change_end(&from, p != MAP_FAILED && p != old,
 		   p == MAP_FAILED || p == old || flags & MREMAP_DONTUNMAP);
@@ -249,11 +255,11 @@ INTERPOSE int madvise(void *addr, size_t len, int advice)
 
 	tell(CHECKER_DISCARD, addr, discards(advice) ? len : 0);
 	tell(CHECKER_DONTFORK, addr, advice == MADV_DONTFORK ? len : 0);
-	c = change_begin_if(addr, discards(advice) ? len : 0, false);
+	c = change_begin_if(addr, discards(advice) ? len : 0, TRACE_INVAL_DISCARD, false);
 	ret = REAL(madvise)(addr, len, advice);
 	change_end(&c, false, true);
 	if (!ret && forgets(advice))
-		invalidate(domain(), addr, len);
+		invalidate(domain(), addr, len, TRACE_INVAL_DISCARD);
 	return ret;
 }
 
@@ -273,7 +279,7 @@ INTERPOSE ssize_t process_madvise(int pidfd, const struct iovec *v, size_t n, in
 	}
 	done = REAL(process_madvise)(pidfd, v, n, advice, flags);
 	for (size_t i = 0; done > 0 && dom && forgets(advice) && i < n; i++)
-		invalidate(dom, v[i].iov_base, v[i].iov_len);
+		invalidate(dom, v[i].iov_base, v[i].iov_len, TRACE_INVAL_DISCARD);
 	return done;
 }
 
@@ -284,7 +290,7 @@ INTERPOSE int mprotect(void *addr, size_t len, int prot)
 	int ret = REAL(mprotect)(addr, len, prot);
 
 	if (!ret)
-		invalidate(domain(), addr, len);
+		invalidate(domain(), addr, len, TRACE_INVAL_PROTECT);
 	return ret;
 }
 
@@ -293,7 +299,7 @@ INTERPOSE int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 	int ret = REAL(pkey_mprotect)(addr, len, prot, pkey);
 
 	if (!ret)
-		invalidate(domain(), addr, len);
+		invalidate(domain(), addr, len, TRACE_INVAL_PROTECT);
 	return ret;
 }
 
@@ -332,7 +338,7 @@ static void invalidate_inode(struct odp_domain *dom, ino_t inode, off64_t from)
 			continue;
 		if (m.offset < (unsigned long)from)
 			m.start += (unsigned long)from - m.offset;
-		invalidate(dom, (void *)m.start, m.end - m.start);
+		invalidate(dom, (void *)m.start, m.end - m.start, TRACE_INVAL_FILE);
 	}
 	if (f)
 		fclose(f);
@@ -436,11 +442,11 @@ INTERPOSE int shmdt(const void *addr)
 	int ret;
 
 	tell(CHECKER_UNMAP, addr, len);
-	c = change_begin(addr, len);
+	c = change_begin(addr, len, TRACE_INVAL_SEGMENT);
 	ret = REAL(shmdt)(addr);
 	change_end(&c, !ret, ret);
 	if (!ret)
-		invalidate(domain(), addr, len);
+		invalidate(domain(), addr, len, TRACE_INVAL_SEGMENT);
 	return ret;
 }
 
@@ -453,10 +459,10 @@ INTERPOSE void *shmat(int id, const void *addr, int flags)
 
 	if (flags & SHM_REMAP && domain() && shmctl(id, IPC_STAT, &seg))
 		seg.shm_segsz = 0;
-	c = change_begin(addr, seg.shm_segsz);
+	c = change_begin(addr, seg.shm_segsz, TRACE_INVAL_SEGMENT);
 	p = REAL(shmat)(id, addr, flags);
 	change_end(&c, p != (void *)-1, true);
 	if (p != (void *)-1 && seg.shm_segsz)
-		invalidate(domain(), p, seg.shm_segsz);
+		invalidate(domain(), p, seg.shm_segsz, TRACE_INVAL_SEGMENT);
 	return p;
 }
