@@ -82,6 +82,43 @@ static void check_all(void)
 	ck_assert_uint_eq(v, 0);
 }
 
+START_TEST(
+    a_port_that_is_down_sends_and_receives_nothing_and_what_waits_goes_on_when_it_is_up)
+{
+	uint32_t sent;
+
+	env_connect((struct env_qp){.sig_all = true});
+	post_all();
+	emu_port_fail(env.b.hca, env.now + 30 * MS);
+	ck_assert(env_event(&env.b, IBV_EVENT_PORT_ERR));
+	env_run(29 * MS);
+	env_expect_none(env.a.scq);
+	env_expect_none(env.b.rcq);
+	/* its peer has tried again, and it has not answered */
+	sent = env.a.sent[ROCE_SEND_FIRST];
+	ck_assert_uint_ge(sent, 2);
+	for (int op = 0; op < 256; op++)
+		ck_assert_uint_eq(env.b.sent[op], 0);
+	env_run(1000 * MS);
+	ck_assert(env_event(&env.b, IBV_EVENT_PORT_ACTIVE));
+	check_all();
+}
+END_TEST
+
+START_TEST(a_port_that_is_down_loses_what_its_own_qp_sends)
+{
+	env_connect((struct env_qp){.sig_all = true});
+	emu_port_fail(env.a.hca, 0);
+	post_all();
+	env_run(29 * MS);
+	for (int op = 0; op < 256; op++)
+		ck_assert_uint_eq(env.a.sent[op], 0);
+	emu_port_repair(env.a.hca);
+	env_run(1000 * MS);
+	check_all();
+}
+END_TEST
+
 START_TEST(each_packet_lost_once)
 {
 	count = 0;
@@ -168,7 +205,7 @@ START_TEST(without_retries_the_first_loss_ends_it)
 	env.filter = nothing;
 	env_connect((struct env_qp){.no_retry = true});
 	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 10});
-	env_run(100 * MS);
+	env_run(1000 * MS);
 	env_expect(env.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
 	ck_assert_uint_eq(env.a.sent[ROCE_WRITE_ONLY], 1);
 }
@@ -236,6 +273,10 @@ int main(void)
 	Suite *s = suite_create("transport_loss");
 	TCase *tc = tcase_create("loss");
 
+	tcase_add_test(
+	    tc,
+	    a_port_that_is_down_sends_and_receives_nothing_and_what_waits_goes_on_when_it_is_up);
+	tcase_add_test(tc, a_port_that_is_down_loses_what_its_own_qp_sends);
 	tcase_add_checked_fixture(tc, env_setup, env_teardown);
 	tcase_set_timeout(tc, 20);
 	tcase_add_loop_test(tc, each_packet_lost_once, 0, 30);
