@@ -13,6 +13,11 @@ print_counts() {
 	echo "$line"
 }
 
+# meson_names - the names of tests out of what Meson calls them: "project:suite / name", since 1.10 "suite - project:name"
+meson_names() {
+	sed -E 's,.* / ,,; s,^.* - [^ ]*:,,'
+}
+
 # count_meson FILE - the log of `meson test`, one JSON object a line, as retry_failed left it
 count_meson() {
 	local result
@@ -76,11 +81,11 @@ run_interop() {
 retry_failed() {
 	local log=$1/meson-logs/testlog.json name again=$1/meson-logs/again.json
 	for name in $(jq -r 'select(.result | IN("OK", "EXPECTEDFAIL", "SKIP") | not) | .name' "$log" |
-		sed 's,.* / ,,'); do
+		meson_names); do
 		log "$name failed beside others; alone:"
 		meson test -C "$1" --no-rebuild --print-errorlogs --logbase again "$name" || continue
 		log "$name passes alone"
-		jq -c --arg n "$name" 'if (.name | endswith("/ " + $n)) then .result = "AGAIN" else . end' \
+		jq -c --arg n "$name" 'if (.name | endswith("/ " + $n) or endswith(":" + $n)) then .result = "AGAIN" else . end' \
 			"$log" >"$again.new" && mv "$again.new" "$log"
 	done
 }
