@@ -90,7 +90,7 @@ static int add(struct emu_mcast_group *g, struct emu_qp *qp)
 	return 0;
 }
 
-int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group)
+static int attach(struct emu_qp *qp, const struct net_ip *group)
 {
 	struct emu_hca *hca = qp->hca;
 	struct emu_mcast_group *g;
@@ -118,6 +118,22 @@ int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group)
 	return 0;
 }
 
+static int record(const struct emu_qp *qp, enum trace_verb verb, int ret)
+{
+	if (ret)
+		EMU_TRACE(qp->hca, verb_failed, .object = TRACE_OBJ_QP,
+			  .verb = (uint8_t)verb, .id = qp->qpn, .result = ret);
+	else
+		EMU_TRACE(qp->hca, verb, .object = TRACE_OBJ_QP, .verb = (uint8_t)verb,
+			  .id = qp->qpn);
+	return ret;
+}
+
+int emu_qp_attach_mcast(struct emu_qp *qp, const struct net_ip *group)
+{
+	return record(qp, TRACE_VERB_ATTACH, attach(qp, group));
+}
+
 static void leave(struct emu_mcast_group *g, struct emu_qp *qp, uint32_t index)
 {
 	struct emu_hca *hca = qp->hca;
@@ -134,9 +150,9 @@ int emu_qp_detach_mcast(struct emu_qp *qp, const struct net_ip *group)
 	int index = g ? index_of(g, qp) : -1;
 
 	if (qp->type != IBV_QPT_UD || !is_multicast(group) || index < 0)
-		return -EINVAL;
+		return record(qp, TRACE_VERB_DETACH, -EINVAL);
 	leave(g, qp, (uint32_t)index);
-	return 0;
+	return record(qp, TRACE_VERB_DETACH, 0);
 }
 
 void emu_qp_detach_all_mcast(struct emu_qp *qp)

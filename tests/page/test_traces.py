@@ -205,6 +205,7 @@ class What(Traces):
         page = self.page()
         received = page.run('(() => { let n = 0; for (let i = 0; i < app.records.n; i++) if (app.links.flags[i] & ISIN) n += app.links.mate[i] >= 0; return n; })()')
         self.assertGreaterEqual(received, 10)
+        self.assertRegex(self.text(), r'QP 0x[0-9a-f]{6} attach: ok')
         self.assertGreaterEqual(self.arrows(page)[1], 5)
 
     def test_32_processes_are_columns_and_what_is_alike_is_folded(self):
