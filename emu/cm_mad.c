@@ -27,6 +27,7 @@ struct layout {
 };
 
 static const struct layout layouts[] = {
+    /* NOLINTNEXTLINE(misc-redundant-expression): the first row is as the others */
     [CM_REQ - CM_REQ] = {HDR_LEN + 140, CM_PRIV_REQ, false},
     [CM_MRA - CM_REQ] = {HDR_LEN + 10, CM_PRIV_MRA, true},
     [CM_REJ - CM_REQ] = {HDR_LEN + 84, CM_PRIV_REJ, true},

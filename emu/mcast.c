@@ -66,6 +66,8 @@ static void drop_group_if_empty(struct emu_hca *hca, struct emu_mcast_group *g)
 {
 	if (g->num)
 		return;
+	/* uthash: the lists that a group is in do not go to freed ones */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	HASH_DEL(hca->mcast, g);
 	hca->num_mcast_groups--;
 	hca->ops->mcast(hca->arg, &g->ip, false);

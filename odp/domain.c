@@ -641,14 +641,13 @@ static struct odp_mr **snapshot_mrs(struct odp_domain *dom, size_t *n)
 		dom_lock(dom);
 	}
 	*n = 0;
-	for (struct odp_mr *mr = dom->mrs; mr; mr = mr->next) {
+	/* there are n_mrs of them, and so much room */
+	for (struct odp_mr *mr = all ? dom->mrs : NULL; mr; mr = mr->next) {
 		uint32_t refs = atomic_load(&mr->refs);
 
 		while (refs && !atomic_compare_exchange_weak(&mr->refs, &refs, refs + 1))
 			;
-		/* there are n_mrs of them, and so much room */
 		if (refs)
-			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 			all[(*n)++] = mr;
 	}
 	dom_unlock(dom);
