@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -505,6 +506,7 @@ static void let_helper_look(struct bench *b, bool rate, bool lat)
 static void bench_self(struct bench *b, const char *mode)
 {
 	bool rate = !strcmp(mode, "rate"), lat = !strcmp(mode, "lat");
+	struct rusage from, to;
 	uint64_t before;
 
 	if ((!rate && !lat && strcmp(mode, "bw")) || !b->c.messages ||
@@ -513,10 +515,17 @@ static void bench_self(struct bench *b, const char *mode)
 			  "rate SIZE");
 	let_helper_look(b, rate, lat);
 	send_some(b, rate, lat);
+	getrusage(RUSAGE_THREAD, &from);
 	before = thread_cpu_ns();
 	counted(b, rate, lat);
 	bench_result("cpu", (double)(thread_cpu_ns() - before) / (double)b->c.messages,
 		     "ns");
+	getrusage(RUSAGE_THREAD, &to);
+	bench_result(
+	    "switches",
+	    (double)(to.ru_nvcsw + to.ru_nivcsw - from.ru_nvcsw - from.ru_nivcsw) /
+		(double)b->c.messages,
+	    "");
 }
 
 static long rss_and_shm_kib(void)
