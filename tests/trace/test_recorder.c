@@ -806,7 +806,7 @@ START_TEST(a_copy_is_a_trace_and_takes_the_place_of_traces_only)
 		trace_close(t);
 	}
 	f = fopen(copy, "w");
-	fputs("mine", f);
+	fputs("mine, and no trace", f);
 	fclose(f);
 	ck_assert_int_eq(recorder_save(r, copy), -EEXIST);
 	ck_assert_int_eq(recorder_save(r, "/nonexistent/copy"), -ENOENT);
