@@ -644,6 +644,17 @@ static void completed(const struct trace_rec_completion *r)
 		qp->qp.peer_late_since = 0;
 }
 
+/* Do all that are outstanding take a receive request? Others are asked to wait for pages only. */
+static bool all_need_receives(const struct check_request *r)
+{
+	for (; r; r = r->next)
+		if (r->opcode != IBV_WR_SEND && r->opcode != IBV_WR_SEND_WITH_IMM &&
+		    r->opcode != IBV_WR_SEND_WITH_INV &&
+		    r->opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+			return false;
+	return true;
+}
+
 /* The peer of @r's QP has said that it has no receive request. */
 static void refused_by_peer(uint64_t now, const struct trace_rec_nak_in *r)
 {
@@ -651,7 +662,8 @@ static void refused_by_peer(uint64_t now, const struct trace_rec_nak_in *r)
 	const struct check_request *first = qp ? qp->qp.sq.first : NULL;
 	char what[96];
 
-	if (!first || !check_is_rnr(r->syndrome) || qp->qp.rnr_retry != RNR_FOREVER)
+	if (!first || !check_is_rnr(r->syndrome) || qp->qp.rnr_retry != RNR_FOREVER ||
+	    !all_need_receives(first))
 		return;
 	if (!qp->qp.peer_late_since)
 		qp->qp.peer_late_since = now;
