@@ -27,6 +27,8 @@ aarch64_root() {
 	for deb in "$dir"/cache/archives/*.deb; do
 		dpkg-deb -x "$deb" "$dir/root" >>"$dir/apt.log" 2>&1 || return 1
 	done
+	# since Debian 13 packages have nothing in /lib, which is a link that the installer makes
+	[ -e "$dir/root/lib" ] || ln -s usr/lib "$dir/root/lib" || return 1
 	printf '%s\n' "$AARCH64_LIBRARIES" >"$dir/root.done"
 }
 
