@@ -32,7 +32,7 @@ aarch64_root() {
 	printf '%s\n' "$AARCH64_LIBRARIES" >"$dir/root.done"
 }
 
-# aarch64_cross_file ROOT - for meson; with AARCH64_PAGE_BYTES, programs have pages of that size in the emulator
+# aarch64_cross_file ROOT - for meson
 aarch64_cross_file() {
 	cat <<-END
 		[constants]
@@ -42,7 +42,7 @@ aarch64_cross_file() {
 		ar = 'aarch64-linux-gnu-ar'
 		strip = 'aarch64-linux-gnu-strip'
 		pkgconfig = 'pkg-config'
-		exe_wrapper = ['qemu-aarch64', '-L', root${AARCH64_PAGE_BYTES:+, '-p', '$AARCH64_PAGE_BYTES'}]
+		exe_wrapper = ['qemu-aarch64', '-L', root]
 		[properties]
 		sys_root = root
 		pkg_config_libdir = [root / 'usr/lib/aarch64-linux-gnu/pkgconfig', root / 'usr/share/pkgconfig']
