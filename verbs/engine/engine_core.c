@@ -90,7 +90,8 @@ static void resume_faulted(struct engine *e)
 		emu_fault_resolved(w);
 }
 
-uint64_t engine_run(struct engine *e)
+/* @hold: what is made is sent when the port's batch is full, or by a later run */
+static uint64_t run(struct engine *e, bool hold)
 {
 	uint64_t cm_deadline = EMU_NO_DEADLINE;
 	uint64_t deadline;
@@ -105,12 +106,18 @@ uint64_t engine_run(struct engine *e)
 		cm_deadline = e->cm->run(e->cm_arg, e->now);
 	for (i = 0; i < RUN_ROUNDS && more && !full; i++) {
 		more = run_devices(e);
-		full = net_tx_flush(e->port) != 0;
+		if (more || !hold)
+			full = net_tx_flush(e->port) != 0;
 	}
 	if (more || full)
 		return 0;
 	deadline = next_deadline(e);
 	return deadline < cm_deadline ? deadline : cm_deadline;
+}
+
+uint64_t engine_run(struct engine *e)
+{
+	return run(e, false);
 }
 
 void engine_show(struct engine *e)
@@ -154,10 +161,14 @@ void engine_unlock_bare(struct engine *e)
  * polls hotly, what is posted after the first request since its last turn stays in the ring until
  * its next turn, or until there is enough of it to be worth a turn. Then one turn sends all.
  */
+static bool is_hot(const struct engine *e)
+{
+	return e->sent && atomic_load_explicit(&e->yielding, memory_order_relaxed);
+}
+
 static bool may_hold(const struct engine *e)
 {
-	return e->sent && e->held + 1 < HOLD_POSTS &&
-	       atomic_load_explicit(&e->yielding, memory_order_relaxed);
+	return e->held + 1 < HOLD_POSTS && is_hot(e);
 }
 
 /* Whatever the caller is about to do, what was held back comes before it. */
@@ -181,8 +192,8 @@ static void posted(struct engine *e)
 {
 	if (may_hold(e))
 		e->held++;
-	else
-		e->deadline = engine_run(e);
+	else /* a peer that sleeps is woken once, not for each 16 */
+		e->deadline = run(e, is_hot(e));
 	e->last_drive = e->now;
 	e->sent = true;
 }
