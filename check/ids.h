@@ -208,7 +208,11 @@
 	  "some adapters have no longer ones and refuse to make the QP")                 \
 	X(RD_ATOMIC_MANY, "rd-atomic-many", PORTABILITY, PORTABLE,                       \
 	  "more than 16 READs and atomics at a time are asked for",                      \
-	  "most adapters have no more and refuse ibv_modify_qp")
+	  "most adapters have no more and refuse ibv_modify_qp")                         \
+	X(MTU_UNASKED, "mtu-unasked", PORTABILITY, PORTABLE,                             \
+	  "a path MTU above 1024 is set, and no port was asked for its own",             \
+	  "a port on Ethernet with the usual frames has 1024, and ibv_modify_qp is "     \
+	  "refused")
 
 #define X(name, text) CHECK_CLASS_##name,
 enum check_class { CHECK_CLASSES(X) CHECK_N_CLASSES };

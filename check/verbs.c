@@ -26,13 +26,15 @@
 
 /*
  * struct wrapped - a context, and the operations that it had; @parents: it was opened before fork(2), by the
- * parent of this process
+ * parent of this process; @asked: for the attributes of a port
  */
 struct wrapped {
 	struct ibv_context *context;
 	uint16_t device;
-	bool parents;
+	bool parents, asked;
 	struct ibv_context_ops ops;
+	int (*query_port)(struct ibv_context *context, uint8_t port,
+			  struct ibv_port_attr *attr, size_t len);
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context,
 				       struct ibv_qp_init_attr_ex *attr);
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *context,
@@ -460,6 +462,45 @@ static bool is_guessable(uint32_t qkey)
 	return qkey == (qkey & 0xf) * 0x11111111u;
 }
 
+static void note_asked(const struct ibv_context *context)
+{
+	struct wrapped *w = of_any(context);
+
+	if (!w || !check_lock())
+		return;
+	for (unsigned int i = 0; i < CONTEXTS; i++)
+		if (wrapped[i].context && wrapped[i].device == w->device)
+			wrapped[i].asked = true;
+	check_unlock();
+}
+
+static int query_port(struct ibv_context *context, uint8_t port,
+		      struct ibv_port_attr *attr, size_t len)
+{
+	note_asked(context);
+	return of(context)->query_port(context, port, attr, len);
+}
+
+/* The function itself; programs in C have the one above in its place */
+#undef ibv_query_port
+INTERPOSE int ibv_query_port(struct ibv_context *context, uint8_t port,
+			     struct _compat_ibv_port_attr *attr)
+{
+	note_asked(context);
+	return VERB(ibv_query_port)(context, port, attr);
+}
+
+/* With the lock */
+static void look_at_mtu(const struct ibv_qp *qp, enum ibv_mtu mtu)
+{
+	const struct check_with here[] = {{"modified", check_stack()}};
+	const struct wrapped *w = of_any(qp->context);
+
+	if (w && !w->asked && mtu > IBV_MTU_1024)
+		check_report(CHECK_MTU_UNASKED, here, 1, "QP %u: %u bytes", qp->qp_num,
+			     128u << mtu);
+}
+
 INTERPOSE int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	if (check_lock()) {
@@ -471,6 +512,8 @@ INTERPOSE int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
 		if (mask & IBV_QP_AV && attr->ah_attr.is_global &&
 		    !attr->ah_attr.grh.sgid_index)
 			check_report(CHECK_GID_INDEX_ZERO, here, 1, "QP %u", qp->qp_num);
+		if (mask & IBV_QP_PATH_MTU)
+			look_at_mtu(qp, attr->path_mtu);
 		check_unlock();
 	}
 	return VERB(ibv_modify_qp)(qp, attr, mask);
@@ -567,6 +610,9 @@ static void wrap(struct wrapped *w, struct ibv_context *context, uint16_t device
 	w->create_cq_ex = v->create_cq_ex;
 	w->create_srq_ex = v->create_srq_ex;
 	w->advise_mr = v->advise_mr;
+	w->query_port = v->query_port;
+	if (v->query_port)
+		v->query_port = query_port;
 	if (v->create_srq_ex)
 		v->create_srq_ex = create_srq_ex;
 	if (v->create_qp_ex)

@@ -32,6 +32,7 @@ void kit_device_nth(struct kit *k, int nth)
 			  .retry = 7,
 			  .rnr_retry = 6,
 			  .rd_atomic = 4,
+			  .mtu = IBV_MTU_1024,
 			  .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 			  .gid_index = 1,
@@ -74,7 +75,7 @@ void kit_connect_qp(struct kit *k, struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_qp_attr attr = {
 	    .qp_state = IBV_QPS_RTR,
-	    .path_mtu = IBV_MTU_1024,
+	    .path_mtu = k->mtu,
 	    .dest_qp_num = peer,
 	    .max_dest_rd_atomic = k->rd_atomic,
 	    .min_rnr_timer = 1,

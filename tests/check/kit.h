@@ -34,6 +34,7 @@ struct kit {
 	int cqe;
 	uint8_t timeout, retry, rnr_retry, rd_atomic;
 	int access, gid_index;
+	enum ibv_mtu mtu;
 	enum ibv_qp_type type;
 };
 

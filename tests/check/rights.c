@@ -363,6 +363,35 @@ static void connect_now(void *arg)
 	kit_connect(arg);
 }
 
+static void mtu_unasked(bool wrong)
+{
+	struct ibv_port_attr port;
+	struct kit k;
+
+	kit_device(&k);
+	k.mtu = IBV_MTU_2048;
+	if (!wrong)
+		NEED(!ibv_query_port(k.ctx, 1, &port));
+	kit_connect(&k);
+	kit_close(&k);
+}
+
+/* Or a library asked, by a context of its own */
+static void mtu_unasked_in_a_thread(bool wrong)
+{
+	struct ibv_port_attr port;
+	struct kit k, other;
+
+	kit_device(&other);
+	kit_device(&k);
+	if (!wrong)
+		NEED(!ibv_query_port(other.ctx, 1, &port));
+	k.mtu = IBV_MTU_4096;
+	kit_in_thread(connect_now, &k);
+	kit_close(&k);
+	kit_close_rest(&other);
+}
+
 static void rd_atomic_many_in_a_thread(bool wrong)
 {
 	struct kit k;
@@ -400,5 +429,7 @@ const struct program right_programs[] = {
     {"queue-deep", "receive", queue_deep_to_receive},
     {"rd-atomic-many", "plain", rd_atomic_many},
     {"rd-atomic-many", "thread", rd_atomic_many_in_a_thread},
+    {"mtu-unasked", "plain", mtu_unasked},
+    {"mtu-unasked", "thread", mtu_unasked_in_a_thread},
     {NULL, NULL, NULL},
 };
