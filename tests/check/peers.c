@@ -80,6 +80,28 @@ static void remote_unordered(bool wrong)
 }
 
 /* By one byte; the right one writes behind it */
+/* One that writes to the same bytes twice has an order, also where there are others */
+static void remote_unordered_beside_one_that_is(bool wrong)
+{
+	struct two t;
+
+	two_open(&t);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_qp *again = wrong ? t.b.left : t.a.left;
+
+		NEED(!kit_rdma(t.b.left, IBV_WR_RDMA_WRITE, t.from_mr, t.from, 8,
+			       t.to + BIG, t.to_mr->rkey, SIGNALED));
+		kit_good(t.b.left_cq);
+		NEED(!kit_rdma(t.a.left, IBV_WR_RDMA_WRITE, t.from_mr, t.from, BIG, t.to,
+			       t.to_mr->rkey, SIGNALED));
+		NEED(!kit_rdma(again, IBV_WR_RDMA_WRITE, t.from_mr, t.from, BIG, t.to,
+			       t.to_mr->rkey, SIGNALED));
+		kit_good(t.a.left_cq);
+		kit_good(wrong ? t.b.left_cq : t.a.left_cq);
+	}
+	two_close(&t);
+}
+
 static void remote_unordered_by_a_byte(bool wrong)
 {
 	struct two t;
@@ -171,19 +193,27 @@ static struct told hear(int fd)
 	return t;
 }
 
-/* The other process writes to what the first one tells it. */
+/* The other process has one QP, and hears from the first one where to write. */
+static struct told child_open(struct kit *k, int from, int to)
+{
+	struct told there;
+
+	kit_device(k);
+	NEED(k->left_cq = ibv_create_cq(k->ctx, 32, NULL, NULL, 0));
+	k->left = kit_qp(k, k->left_cq, NULL);
+	tell(to, (struct told){.qpn = k->left->qp_num});
+	there = hear(from);
+	kit_connect_qp(k, k->left, there.qpn);
+	return there;
+}
+
 static void write_from_child(int from, int to)
 {
 	struct ibv_mr *mr;
 	struct told there;
 	struct kit k;
 
-	kit_device(&k);
-	NEED(k.left_cq = ibv_create_cq(k.ctx, 32, NULL, NULL, 0));
-	k.left = kit_qp(&k, k.left_cq, NULL);
-	tell(to, (struct told){.qpn = k.left->qp_num});
-	there = hear(from);
-	kit_connect_qp(&k, k.left, there.qpn);
+	there = child_open(&k, from, to);
 	mr = kit_reg(&k, kit_map(BIG), BIG, LOCAL);
 	for (uint64_t end = kit_us() + LONG; kit_us() < end;) {
 		NEED(!kit_rdma(k.left, IBV_WR_RDMA_WRITE, mr, mr->addr, BIG,
@@ -268,26 +298,25 @@ static void *add(void *arg)
 	return NULL;
 }
 
-/* Many atomics at a time, as a list */
-static void atomics(struct two *t, enum ibv_wr_opcode op, char *word)
+/* Many atomics at a time, as a list; the answers go to @mr */
+static void atomics(struct kit *k, enum ibv_wr_opcode op, uint64_t word, uint32_t rkey,
+		    struct ibv_mr *mr)
 {
 	struct ibv_send_wr wr[BURST], *bad;
 	struct ibv_sge sge[BURST];
 
 	for (unsigned int i = 0; i < BURST; i++) {
-		sge[i] =
-		    (struct ibv_sge){(uintptr_t)t->from + 8 * i, 8, t->from_mr->lkey};
-		wr[i] = (struct ibv_send_wr){.sg_list = &sge[i],
-					     .num_sge = 1,
-					     .opcode = op,
-					     .send_flags = i + 1 == BURST ? SIGNALED : 0,
-					     .next = i + 1 == BURST ? NULL : &wr[i + 1],
-					     .wr.atomic = {.remote_addr = (uintptr_t)word,
-							   .rkey = t->to_mr->rkey,
-							   .compare_add = 1}};
+		sge[i] = (struct ibv_sge){(uintptr_t)mr->addr + 8 * i, 8, mr->lkey};
+		wr[i] = (struct ibv_send_wr){
+		    .sg_list = &sge[i],
+		    .num_sge = 1,
+		    .opcode = op,
+		    .send_flags = i + 1 == BURST ? SIGNALED : 0,
+		    .next = i + 1 == BURST ? NULL : &wr[i + 1],
+		    .wr.atomic = {.remote_addr = word, .rkey = rkey, .compare_add = 1}};
 	}
-	NEED(!ibv_post_send(t->a.left, wr, &bad));
-	kit_good(t->a.left_cq);
+	NEED(!ibv_post_send(k->left, wr, &bad));
+	kit_good(k->left_cq);
 }
 
 static void atomics_and_stores(bool wrong, enum ibv_wr_opcode op, void *(*fn)(void *job))
@@ -309,7 +338,7 @@ static void atomics_and_stores(bool wrong, enum ibv_wr_opcode op, void *(*fn)(vo
 	for (int met = 0; met < MEETINGS && kit_us() < end;) {
 		uint64_t before = atomic_load(&j.stores), begin = kit_us();
 
-		atomics(&t, op, t.to);
+		atomics(&t.a, op, (uintptr_t)t.to, t.to_mr->rkey, t.from_mr);
 		met += atomic_load(&j.stores) != before && kit_us() - begin < QUICK;
 		/* between bursts everybody knows */
 		if (!wrong)
@@ -331,13 +360,82 @@ static void atomic_stored_by_an_atomic(bool wrong)
 	atomics_and_stores(wrong, IBV_WR_ATOMIC_CMP_AND_SWP, add);
 }
 
+/* Bursts of atomics; where the two take turns, each but when the other is done */
+static void atomics_from_child(int from, int to, bool turns)
+{
+	struct told there;
+	struct ibv_mr *mr;
+	struct kit k;
+
+	there = child_open(&k, from, to);
+	mr = kit_reg(&k, kit_map(8 * BURST), 8 * BURST, LOCAL);
+	for (uint64_t end = kit_us() + LONG; kit_us() < end;) {
+		atomics(&k, IBV_WR_ATOMIC_FETCH_AND_ADD, there.addr, there.rkey, mr);
+		if (!turns)
+			continue;
+		tell(to, (struct told){.qpn = 1});
+		hear(from);
+	}
+	kit_destroy_qps(&k);
+	kit_dereg(mr);
+	kit_close_rest(&k);
+	tell(to, (struct told){.qpn = 0});
+}
+
+/* The first process calls nothing meanwhile: only the time tells that it was told. */
+static void stores_of_parent(int from, int to, bool turns)
+{
+	struct pollfd done = {.fd = from, .events = POLLIN};
+	_Atomic uint64_t *word;
+	struct ibv_mr *mr;
+	struct kit k;
+
+	kit_device(&k);
+	NEED(k.left_cq = ibv_create_cq(k.ctx, 32, NULL, NULL, 0));
+	k.left = kit_qp(&k, k.left_cq, NULL);
+	kit_connect_qp(&k, k.left, hear(from).qpn);
+	word = (void *)kit_map(64);
+	mr = kit_reg(&k, (void *)word, 64, REMOTE);
+	tell(to, (struct told){k.left->qp_num, mr->rkey, (uintptr_t)word});
+	for (uint64_t n = 0; turns || !poll(&done, 1, 0); n++) {
+		if (turns && !hear(from).qpn)
+			break;
+		if (turns)
+			kit_sleep(1);
+		for (int i = 0; i < (turns ? 1 : 1000); i++)
+			atomic_store(word, 1000000 + n);
+		if (turns)
+			tell(to, (struct told){.qpn = 1});
+	}
+	kit_destroy_qps(&k);
+	kit_dereg(mr);
+	kit_close_rest(&k);
+}
+
+static void atomic_stored_by_another_process(bool wrong)
+{
+	int down[2], up[2], status;
+	pid_t child;
+
+	NEED(!pipe(down) && !pipe(up));
+	NEED((child = fork()) >= 0);
+	if (!child) {
+		atomics_from_child(down[0], up[1], !wrong);
+		exit(0);
+	}
+	stores_of_parent(up[0], down[1], !wrong);
+	NEED(waitpid(child, &status, 0) == child && !status);
+}
+
 const struct program peer_programs[] = {
     {"remote-unordered", "plain", remote_unordered},
+    {"remote-unordered", "beside-one-that-is", remote_unordered_beside_one_that_is},
     {"remote-unordered", "by-a-byte", remote_unordered_by_a_byte},
     {"remote-unordered", "two-processes", remote_unordered_of_two_processes},
     {"other-qp-told", "plain", other_qp_told},
     {"other-qp-told", "send", other_qp_told_by_a_send},
     {"atomic-stored", "plain", atomic_stored},
+    {"atomic-stored", "two-processes", atomic_stored_by_another_process},
     {"atomic-stored", "cpu-atomic", atomic_stored_by_an_atomic},
     {NULL, NULL, NULL},
 };
