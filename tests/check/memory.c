@@ -308,16 +308,15 @@ static void prefetch_unused_but_one_page(bool wrong)
 }
 
 /* All pages of a region in turn, of which 8 may be present */
-static void in_turn(bool wrong, bool prefetches)
+static void in_turn(uint32_t n, int rounds, bool prefetches)
 {
-	uint32_t n = wrong ? 16 : 6;
 	struct ibv_mr *mr;
 	struct pair p;
 
 	pair_open(&p);
 	mr = kit_reg(&p.k, kit_map(n * KIT_PAGE), n * KIT_PAGE,
 		     LOCAL | IBV_ACCESS_ON_DEMAND);
-	for (int round = 0; round < 3; round++) {
+	for (int round = 0; round < rounds; round++) {
 		if (prefetches)
 			NEED(!prefetch(&p, mr, n * KIT_PAGE, IBV_ADVISE_MR_FLAG_FLUSH));
 		for (uint32_t i = 0; i < (prefetches ? 1 : n); i++) {
@@ -334,12 +333,18 @@ static void in_turn(bool wrong, bool prefetches)
 
 static void page_bounces(bool wrong)
 {
-	in_turn(wrong, false);
+	in_turn(wrong ? 16 : 6, 3, false);
 }
 
 static void page_bounces_of_prefetches(bool wrong)
 {
-	in_turn(wrong, true);
+	in_turn(wrong ? 16 : 6, 3, true);
+}
+
+/* To come back once is no bounce. */
+static void page_bounces_again(bool wrong)
+{
+	in_turn(16, wrong ? 3 : 2, false);
 }
 
 static void advise_failed(bool wrong)
@@ -447,6 +452,7 @@ const struct program memory_programs[] = {
     {"prefetch-unused", "background", prefetch_unused_in_the_background},
     {"prefetch-unused", "but-one-page", prefetch_unused_but_one_page},
     {"page-bounces", "plain", page_bounces},
+    {"page-bounces", "again", page_bounces_again},
     {"page-bounces", "prefetch", page_bounces_of_prefetches},
     {"advise-failed", "plain", advise_failed},
     {"advise-failed", "pinned", advise_failed_pinned},
