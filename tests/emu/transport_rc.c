@@ -371,6 +371,37 @@ START_TEST(migration_state_is_on_the_wire)
 }
 END_TEST
 
+static uint64_t sent_by(const struct side *s)
+{
+	uint64_t n = 0;
+
+	for (unsigned int op = 0; op < 256; op++)
+		n += s->sent[op];
+	return n;
+}
+
+/* Each packet of a burst, though others are shown the last one alone */
+START_TEST(whoever_looks_sees_how_many_packets_went_and_came)
+{
+	const struct trace_qp *a, *b;
+
+	env_connect((struct env_qp){.mtu = IBV_MTU_256, .sig_all = true});
+	a = &env.a.qp->seen->qp;
+	b = &env.b.qp->seen->qp;
+	env_post(&env.a, (struct env_wr){.id = 1, .op = IBV_WR_RDMA_WRITE, .len = 5000});
+	env_post(&env.a, (struct env_wr){.id = 2, .op = IBV_WR_RDMA_READ, .len = 5000});
+	env_run(MS);
+	emu_hca_show(env.a.hca);
+	emu_hca_show(env.b.hca);
+	ck_assert_uint_gt(sent_by(&env.a), 20);
+	ck_assert_uint_eq(a->out.count, sent_by(&env.a));
+	ck_assert_uint_eq(b->in.count, sent_by(&env.a));
+	ck_assert_uint_ge(sent_by(&env.b), 20);
+	ck_assert_uint_eq(b->out.count, sent_by(&env.b));
+	ck_assert_uint_eq(a->in.count, sent_by(&env.b));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("transport_rc");
@@ -390,6 +421,7 @@ int main(void)
 	tcase_add_test(tc, message_sequence_number);
 	tcase_add_loop_test(tc, the_first_packet_says_that_the_peer_is_there, 0, 2);
 	tcase_add_test(tc, migration_state_is_on_the_wire);
+	tcase_add_test(tc, whoever_looks_sees_how_many_packets_went_and_came);
 	suite_add_tcase(s, tc);
 	return check_main(s);
 }
