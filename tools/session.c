@@ -335,6 +335,7 @@ bool session_remove(const struct session *s)
 	}
 	remove_numbered(s->lock, "stat");
 	remove_numbered(s->lock, POINTS_DIR);
+	unlinkat(s->lock, WILL_BELL, 0);
 	unlinkat(s->lock, MARK, 0);
 	return rmdir(s->dir) == 0 || errno != ENOTEMPTY;
 }

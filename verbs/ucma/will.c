@@ -46,6 +46,25 @@ static int open_locked(const char *dir)
 	return ret;
 }
 
+/*
+ * Who watches wills begins when there is the first one. Opened for reading, too, so that this
+ * neither waits for him nor ends in SIGPIPE; what nobody reads is gone with the close.
+ */
+static void ring_bell(const char *dir)
+{
+	char name[320];
+	struct stat st;
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/" WILL_BELL, dir);
+	fd = open(name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISFIFO(st.st_mode) && write(fd, "", 1) < 0)
+		errno = 0; /* it is full of such bytes */
+	close(fd);
+}
+
 int will_open(const char *dir, struct will **out)
 {
 	struct will *w = calloc(1, sizeof(*w));
@@ -61,6 +80,7 @@ int will_open(const char *dir, struct will **out)
 	}
 	/* It stays as long as the process, so it is worth a place outside of its limit. */
 	w->fd = vfile_private_move(w->fd);
+	ring_bell(dir);
 	*out = w;
 	return 0;
 }

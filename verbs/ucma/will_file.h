@@ -11,6 +11,7 @@
 #include "net/path.h"
 
 #define WILL_PREFIX "will."
+#define WILL_BELL   ".wills" /* a FIFO: a byte says that there is a will */
 #define WILL_VALID  0x77696c6c
 
 /*
