@@ -11,7 +11,9 @@
  * There are four such registers, of which two are taken: for the first bytes of a place and for the last
  * ones. So one place is watched at a time. Each thread needs events of its own, and threads are looked
  * for now and then. An event stops itself after some hits, so that a program that spins on the
- * place is slowed down by a few microseconds. Between two watches is a pause that bounds the cost.
+ * place is slowed down by a few microseconds. Then a new one takes its place: Linux from 6.16 on lets a
+ * breakpoint that has stopped itself trap again when it is enabled, but tells nothing of it any more.
+ * Between two watches is a pause that bounds the cost.
  *
  * Where perf_event_open(2) is denied, or the machine has no such registers, nothing is ever watched.
  *
@@ -44,7 +46,7 @@
 
 /*
  * struct watched - a thread
- * @event:	for each end; @left: hits until it stops by itself
+ * @event:	for each end; @left: hits until it stops by itself; @spent: one has
  * @ring:	of both; NULL: the place is free
  */
 struct watched {
@@ -52,7 +54,7 @@ struct watched {
 	int event[ENDS];
 	unsigned int left[ENDS];
 	struct perf_event_mmap_page *ring;
-	bool seen;
+	bool seen, spent;
 };
 
 /* struct sample - as the kernel writes it */
@@ -172,6 +174,19 @@ static void read_tasks(int dir)
 		}
 }
 
+/* New events for those that have stopped themselves */
+static void renew_spent(void)
+{
+	for (unsigned int i = 0; i < THREADS; i++) {
+		pid_t tid = threads[i].tid;
+
+		if (!threads[i].ring || !threads[i].spent)
+			continue;
+		close_thread(&threads[i]);
+		open_thread(&threads[i], tid);
+	}
+}
+
 /* Those there are, and not those there were */
 static void look_for_threads(void)
 {
@@ -266,6 +281,7 @@ bool check_watch_begin(uint64_t addr, uint64_t len, unsigned int width, bool at_
 		look_for_threads();
 		next_look = now + LOOK;
 	}
+	renew_spent();
 	for (unsigned int end = 0; end < ENDS; end++) {
 		unsigned int fits;
 
@@ -310,7 +326,7 @@ static unsigned int drain(struct watched *t, struct check_hit *hits, unsigned in
 			continue;
 		for (unsigned int end = 0; end < ENDS; end++)
 			if (s.addr == place[end] && t->left[end])
-				t->left[end]--;
+				t->spent |= !--t->left[end];
 		if (n < CHECK_HITS && (s.addr == place[0] || s.addr == place[1]) &&
 		    !is_own(s.ip))
 			hits[n++] = (struct check_hit){s.ip, s.addr, s.time};

@@ -153,12 +153,16 @@ static void *sends(void *arg)
 }
 
 /* The last byte; the right one has a completion for each */
-static void memory_polled(bool wrong)
+static void polled_after(bool wrong, int many)
 {
 	struct pair p;
 	pthread_t t;
 
 	pair_open(&p);
+	while (many--) {
+		write_one(&p, 0, false);
+		kit_good(p.k.left_cq);
+	}
 	if (wrong)
 		NEED(!pthread_create(&t, NULL, sends, &p));
 	for (char i = 1; i <= ROUNDS; i++) {
@@ -173,6 +177,17 @@ static void memory_polled(bool wrong)
 	if (wrong)
 		pthread_join(t, NULL);
 	pair_close(&p);
+}
+
+static void memory_polled(bool wrong)
+{
+	polled_after(wrong, 0);
+}
+
+/* More than are counted of one watch */
+static void memory_polled_after_many_writes(bool wrong)
+{
+	polled_after(wrong, 3000);
 }
 
 static void *waits(void *byte)
@@ -209,6 +224,7 @@ const struct program read_programs[] = {
     {"receive-read", "srq", receive_read_srq},
     {"receive-read", "read", receive_read_of_a_read},
     {"memory-polled", "plain", memory_polled},
+    {"memory-polled", "after-many-writes", memory_polled_after_many_writes},
     {"memory-polled", "thread", memory_polled_by_a_thread},
     {NULL, NULL, NULL},
 };
