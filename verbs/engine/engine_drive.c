@@ -377,21 +377,25 @@ static void look_at_queues(struct engine *e, struct helper *h, uint64_t now)
 {
 	bool more = false;
 
-	if (now - h->looked < LOOK_NS || !e->looks_due)
+	if (now - h->looked < LOOK_NS)
 		return;
 	h->looked = now;
 	if (e->rec)
 		recorder_expire(e->rec, now);
+	if (!e->looks_due)
+		return;
 	for (unsigned int i = 0; i < e->n_dev; i++)
 		more |= emu_hca_look(e->dev[i].hca);
 	if (!more)
 		e->looks_due--;
 }
 
-/* When there is something to look at; not before that */
+/* When there is something to look at, or a trace may end because nobody watches it; not before that */
 static uint64_t look_again(const struct engine *e, const struct helper *h)
 {
-	return e->looks_due ? h->looked + ENGINE_LOOK_NS : NEVER;
+	bool watched = e->rec && e->rec->hdr->lease;
+
+	return e->looks_due || watched ? h->looked + ENGINE_LOOK_NS : NEVER;
 }
 
 /*
